@@ -272,7 +272,10 @@ class Reader {
 
   void check_tracks() {
     for (const auto& [uuid, track] : trace_.tracks) {
-      const auto parent = trace_.tracks.find(track.parent);
+      auto parent = trace_.tracks.find(track.parent);
+      // Tracks of tasks are in a group of their process.
+      if (parent != trace_.tracks.end() && parent->second.name == "tasks" && !parent->second.is_process)
+        parent = trace_.tracks.find(parent->second.parent);
       if (track.parent != 0 &&
           (parent == trace_.tracks.end() || !parent->second.is_process || (track.pid != parent->second.pid)))
         complain("track " + track.name + " is not part of its process");

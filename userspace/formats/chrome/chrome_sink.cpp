@@ -13,11 +13,11 @@ constexpr std::uint64_t day_ns = 86'400'000'000'000;
 /// Processes without an index are at 0.
 constexpr int ocaml_sort_index = -2;
 /// Beyond every domain's.
-constexpr std::int64_t other_thread_sort_index = std::int64_t{1} << 20;
+constexpr std::int64_t task_sort_index = std::int64_t{1} << 20, other_thread_sort_index = task_sort_index + 1;
 
 /// Domains by their number, each followed by its backup thread, its tick thread and its systhreads.
 std::int64_t sort_index(const Track& track) {
-  if (track.domain < 0) return other_thread_sort_index;
+  if (track.domain < 0) return track.is_task ? task_sort_index : other_thread_sort_index;
   std::int64_t place = 3;
   if (track.role == ThreadRole::mutator || !track.is_thread) place = 0;
   if (track.role == ThreadRole::backup) place = 1;
@@ -87,8 +87,8 @@ void ChromeSink::begin_span(const Track& track, const ViewerEvent& event, const 
   event_.name(to_string(event.category), event.name);
   finish(event.details);
   // Arrows are bound to the span that is open at their place in the file.
-  for (const std::uint64_t id : flows.out) flow('s', event.time, track, id);
-  if (flows.in != 0) flow('f', event.time, track, flows.in);
+  for (const std::uint64_t id : flows.out) flow('s', event, track, id);
+  if (flows.in != 0) flow('f', event, track, flows.in);
 }
 
 /// Without a name: it ends the innermost span, whatever its name is.
@@ -170,9 +170,9 @@ void ChromeSink::finish(Details details) {
   hand_out_if_full();
 }
 
-void ChromeSink::flow(char phase, std::uint64_t time, const Track& track, std::uint64_t id) {
-  start(phase, time, track);
-  event_.name(to_string(Category::gc), "stop the world");
+void ChromeSink::flow(char phase, const ViewerEvent& from, const Track& track, std::uint64_t id) {
+  start(phase, from.time, track);
+  event_.name(to_string(from.category), from.category == Category::task ? "creates" : "stop the world");
   event_.json().member("id", id);
   if (phase == 'f') event_.json().plain_member("bp", "e");  // bound to the enclosing span, not to the next one
   finish();

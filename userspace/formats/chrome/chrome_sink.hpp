@@ -61,7 +61,7 @@ class ChromeSink final : public LineSink, private ViewerWriter {
 
   void start(char phase, std::uint64_t time, const Track& track) { event_.start(phase, time, track.pid, track.tid); }
   void finish(Details details = {});
-  void flow(char phase, std::uint64_t time, const Track& track, std::uint64_t id);
+  void flow(char phase, const ViewerEvent& from, const Track& track, std::uint64_t id);
   void graph(const Track& track, const EventContext& context, std::string_view unit, std::integral auto value);
   template <typename Value>
   void metadata(std::string_view name, std::int32_t pid, std::int32_t tid, std::string_view key, const Value& value);

@@ -116,11 +116,16 @@ FxtSink::FxtSink(Output& output, const Options& options)
   raw_value_ = compose(fxt::instant, raw_category, {{uint64, name("value")}});
   open_ = compose(fxt::duration_begin, drawn, {{string, name("mark")}}).plain;
   close_ = compose(fxt::duration_end, drawn, {{string, name("mark")}}).plain;
-  const auto flow_shape = [&](fxt::EventType type) {
-    return writer_.compose(type, fxt::ThreadRef{1}, name(drawn), name("stop the world"));
+  const auto drawn_shape = [&](fxt::EventType type, std::string_view event) {
+    return writer_.compose(type, fxt::ThreadRef{1}, name(drawn), name(event));
   };
-  flow_begin_ = flow_shape(fxt::flow_begin);
-  flow_end_ = flow_shape(fxt::flow_end);
+  flow_begin_ = drawn_shape(fxt::flow_begin, "stop the world");
+  flow_end_ = drawn_shape(fxt::flow_end, "stop the world");
+  task_begin_ = drawn_shape(fxt::duration_begin, "task");
+  task_end_ = drawn_shape(fxt::duration_end, "task");
+  task_flow_begin_ = drawn_shape(fxt::flow_begin, "creates");
+  task_flow_end_ = drawn_shape(fxt::flow_end, "creates");
+  task_point_ = compose(fxt::instant, drawn, {{string, name("text")}}).plain;
   for (std::size_t family = 1; family < families; ++family) {
     for (std::size_t id = 0; id < counter_ids; ++id) {
       const auto unit =
@@ -311,6 +316,28 @@ void FxtSink::close(const Track& track, std::uint64_t time, const Event& begun, 
                     SpanMark mark) {
   const fxt::StringRef name = string_of(begun, registry);
   writer_.write(close_.with_thread(threads_.of(begun.source, track)).with_name(name), time, to_string(mark));
+}
+
+/// Few names are frequent: the operations of a program, domains. A hostile program has more.
+fxt::StringRef FxtSink::task_name(std::string_view name) {
+  if (const auto known = task_names_.find(name); known != task_names_.end()) return known->second;
+  if (task_names_.size() >= max_task_names) return writer_.temporary(name);
+  return task_names_.emplace(name, writer_.intern(name)).first->second;
+}
+
+void FxtSink::task_slice(const Track& track, const TaskSlice& slice) {
+  const fxt::StringRef name = task_name(slice.name);
+  const fxt::ThreadRef thread = threads_.of(0, track);
+  writer_.write(task_begin_.with_thread(thread).with_name(name), slice.begin_ns);
+  for (const std::uint64_t id : slice.flows.out)
+    writer_.write(task_flow_begin_.with_thread(thread), slice.begin_ns, fxt::FlowId{id});
+  if (slice.flows.in != 0)
+    writer_.write(task_flow_end_.with_thread(thread), slice.begin_ns, fxt::FlowId{slice.flows.in});
+  writer_.write(task_end_.with_thread(thread).with_name(name), slice.end_ns);
+}
+
+void FxtSink::task_point(const Track& track, std::uint64_t time, std::string_view name, std::string_view text) {
+  writer_.write(task_point_.with_thread(threads_.of(0, track)).with_name(task_name(name)), time, text);
 }
 
 void FxtSink::left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) {

@@ -5,7 +5,10 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "formats/fxt/metadata_writer.hpp"
@@ -64,6 +67,8 @@ class FxtSink final : public Sink, private TraceWriter {
   void close(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
              SpanMark mark) override;
   void left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) override;
+  void task_slice(const Track& track, const TaskSlice& slice) override;
+  void task_point(const Track& track, std::uint64_t time, std::string_view name, std::string_view text) override;
   void name_process(std::int32_t pid, std::string_view name) override;
   void name_track(const Track& track) override;
   void forget_track(const Track&) override {}
@@ -71,13 +76,14 @@ class FxtSink final : public Sink, private TraceWriter {
   void custom(const Track& track, const EventContext& context);
   void raw(const Track& track, const EventContext& context);
   void flow(const fxt::ComposedEvent& shape, const Track& track, const Event& event, std::uint64_t id);
+  fxt::StringRef task_name(std::string_view name);
   fxt::StringRef string_of(const Event& event, const Registry& registry, bool raw = false);
   fxt::StringRef define(record::StringId id, const Event& event, const Registry& registry);
   template <typename... Values>
   void put(const Shape& shape, const Track& track, const EventContext& context, Values... values);
   Shape compose(fxt::EventType type, std::string_view category, std::initializer_list<fxt::Parameter> parameters = {});
 
-  static constexpr std::size_t counter_ids = 256, families = 3;
+  static constexpr std::size_t counter_ids = 256, families = 3, max_task_names = 64;
 
   FxtCallback destination_;
   FxtWriter writer_;
@@ -100,6 +106,8 @@ class FxtSink final : public Sink, private TraceWriter {
   Shape sample_, alloc_, lifecycle_, user_unit_, user_int_, user_text_, user_bytes_, lost_, process_, raw_bytes_,
       raw_value_;
   fxt::ComposedEvent open_, close_, flow_begin_, flow_end_;
+  fxt::ComposedEvent task_begin_, task_end_, task_flow_begin_, task_flow_end_, task_point_;
+  std::map<std::string, fxt::StringRef, std::less<>> task_names_;
 };
 
 }  // namespace rtev

@@ -4,8 +4,9 @@
 namespace rtev::perfetto {
 namespace {
 
-/// Tracks of rings are the first of a process, then counters, both by domain.
-constexpr std::int32_t first_counter_rank = 1 << Source::domain_bits, ranks_of_a_domain = 256;
+/// Tracks of rings are the first of a process, then those of its tasks, then counters by domain.
+constexpr std::int32_t tasks_rank = 1 << Source::domain_bits, first_counter_rank = tasks_rank + 1,
+                       ranks_of_a_domain = 256;
 
 /// Counters without a known name share one track of the domain: a hostile program may use any id.
 constexpr std::uint16_t unknown_counter = UINT16_MAX;
@@ -65,6 +66,7 @@ std::uint64_t Tracks::find(std::uint64_t time, const Track& track) {
   if (id == 0) {
     // The track of a thread refers to its process by pid; the process needs a name, too.
     process_id(time, track.pid);
+    if (track.is_task) group_of_tasks(time, track.pid);
     id = next_id_++;
     describe(time, track, id);
   }
@@ -81,9 +83,24 @@ std::uint64_t Tracks::process_id(std::uint64_t time, std::int32_t pid) {
   return process.id;
 }
 
+std::uint64_t Tracks::group_of_tasks(std::uint64_t time, std::int32_t pid) {
+  const std::uint64_t parent = process_id(time, pid);
+  std::uint64_t& id = processes_[pid].tasks;
+  if (id != 0) return id;
+  id = next_id_++;
+  describe(time, id, [&](Message<TrackDescriptor>& descriptor) {
+    descriptor.add_number(TrackDescriptor::parent_uuid, parent);
+    descriptor.add_bytes(TrackDescriptor::name, "tasks");
+    descriptor.add_number(TrackDescriptor::sibling_order_rank, tasks_rank);
+    descriptor.add_number(TrackDescriptor::child_ordering, ordering_explicit);
+  });
+  return id;
+}
+
 void Tracks::describe(std::uint64_t time, const Track& track, std::uint64_t id) {
   describe(time, id, [&](Message<TrackDescriptor>& descriptor) {
-    descriptor.add_number(TrackDescriptor::parent_uuid, processes_[track.pid].id);
+    const Process& process = processes_[track.pid];
+    descriptor.add_number(TrackDescriptor::parent_uuid, track.is_task ? process.tasks : process.id);
     if (track.is_thread) {
       Message<ThreadDescriptor> thread{descriptor, TrackDescriptor::thread};
       thread.add_number(ThreadDescriptor::pid, track.pid);
@@ -91,7 +108,8 @@ void Tracks::describe(std::uint64_t time, const Track& track, std::uint64_t id) 
       add_text(thread, ThreadDescriptor::thread_name, track.name);
     } else {
       add_text(descriptor, TrackDescriptor::name, track.name);
-      descriptor.add_number(TrackDescriptor::sibling_order_rank, track.domain);
+      descriptor.add_number(TrackDescriptor::sibling_order_rank,
+                            track.is_task ? track.tid - first_task_tid : track.domain);
       descriptor.add_number(TrackDescriptor::sibling_merge_behavior, merge_none);
     }
   });

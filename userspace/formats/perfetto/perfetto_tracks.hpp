@@ -51,7 +51,8 @@ class Tracks {
     }
   };
   struct Process {
-    std::uint64_t id = 0;  ///< of its track; 0 while it has none
+    std::uint64_t id = 0;     ///< of its track; 0 while it has none
+    std::uint64_t tasks = 0;  ///< of the track that those of its tasks are grouped under
     std::string name{};
     std::uint32_t tracks = 0;
     std::vector<CounterKey> counters{};
@@ -59,6 +60,7 @@ class Tracks {
 
   std::uint64_t find(std::uint64_t time, const Track& track);
   std::uint64_t process_id(std::uint64_t time, std::int32_t pid);
+  std::uint64_t group_of_tasks(std::uint64_t time, std::int32_t pid);
   /// `fill` gets the Message<TrackDescriptor>&, which has its id already.
   template <typename Fill>
   void describe(std::uint64_t time, std::uint64_t id, Fill&& fill);

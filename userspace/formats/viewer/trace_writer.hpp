@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,26 +17,42 @@
 
 namespace rtev {
 
-/// A row in a viewer: a thread, or the ring of a domain while it is unknown which thread writes it.
+/// A row in a viewer: a thread, the ring of a domain while it is unknown which thread writes it, or a task: a fiber.
 struct Track {
   std::uint32_t id = 0;      ///< never used again, from 1 on
   ProcessIndex process = 0;  ///< 0 for threads of other programs
   std::int32_t pid = 0;
-  std::int32_t tid = 0;           ///< of the thread, or from first_ring_tid on for a track of a ring
+  /// Of the thread; from first_ring_tid on for a track of a ring, from first_task_tid on for one of a task.
+  std::int32_t tid = 0;
   std::int32_t domain = -1;       ///< -1: unknown or none
   std::uint32_t incarnation = 1;  ///< of the domain, whose id is used again
   ThreadRole role = ThreadRole::unknown;
-  bool is_thread = true;  ///< false: of a ring
-  std::string name{};     ///< "domain 0", "domain 1 backup", or the thread's own name; any bytes
+  bool is_thread = true;  ///< false: of a ring or task
+  bool is_task = false;
+  std::string name{};  ///< "domain 0", "domain 1 backup", or the thread's own name; any bytes
 };
 
 /// Above every tid of Linux (PID_MAX_LIMIT is 2^22), and within the 31 bits that all viewers keep.
 inline constexpr std::int32_t first_ring_tid = 1 << 30;
+inline constexpr std::int32_t first_task_tid = 1 << 29, last_task_tid = first_ring_tid - 1024;
+/// Arrows between tasks have numbers from here on, within those that JSON keeps exactly.
+inline constexpr std::uint64_t first_task_flow = std::uint64_t{1} << 52;
 
 /// Arrows that leave or reach a span at its begin. Ids are unique within a trace.
 struct Flows {
-  std::span<const std::uint64_t> out{};  ///< leader of a stop-the-world section: one for each domain that may follow
-  std::uint64_t in = 0;                  ///< domain that follows: the arrow from the leader; 0: none
+  /// Leader of a stop-the-world section: one for each domain that may follow. Task: one for each task it creates.
+  std::span<const std::uint64_t> out{};
+  std::uint64_t in = 0;  ///< domain that follows, task that was created: the arrow to it; 0: none
+};
+
+/// What a task did for a time.
+struct TaskSlice {
+  std::string_view name{};  ///< any bytes, and not empty
+  std::uint64_t begin_ns = 0, end_ns = 0;
+  Flows flows{};
+  // Of the first slice of a task, as far as it is known.
+  std::optional<std::int64_t> creator{};
+  std::string_view context{};
 };
 
 /// What TrackBuilder calls: each event of the stream once, in order (first group), and between them what viewers need
@@ -79,6 +96,11 @@ class TraceWriter {
   /// What a thread did for a time, at its end, before the sched_switch() that ends it. Intervals of a thread do not
   /// overlap. Of threads that are not traced there is only their time on CPUs.
   virtual void thread_interval(const Track& /*track*/, const ThreadInterval& /*interval*/) {}
+
+  /// At the end of the slice. Slices of a track do not overlap.
+  virtual void task_slice(const Track& track, const TaskSlice& slice) = 0;
+  /// A task ended with an error, for example; `text` may be empty.
+  virtual void task_point(const Track& track, std::uint64_t time, std::string_view name, std::string_view text) = 0;
 
   /// Before the first use of a process or track, and when its name changes.
   virtual void name_process(std::int32_t pid, std::string_view name) = 0;

@@ -47,6 +47,7 @@ void TrackBuilder::add(const EventContext& context) {
       break;
   }
   spans_.add(context);
+  tasks_.add(context);
 }
 
 /// Before an event of the ring is shown.
@@ -224,6 +225,7 @@ void TrackBuilder::process_event(const EventContext& context) {
   writer_.process(tracks_.main_thread(record->process, info.pid), context, *record);
   if (static_cast<ProcessAction>(context.event.id) != ProcessAction::exit) return;
   spans_.add(context);
+  tasks_.add(context);
   sections_.erase(record->process);
   threads_.forget_domains(info.pid);
   ended_.push_back({.time = context.event.time, .process = record->process, .pid = info.pid});
@@ -329,6 +331,7 @@ void TrackBuilder::finish(std::uint64_t end_ns, const Registry& registry) {
   const std::uint64_t end = std::max(end_ns, now_);
   registry_ = &registry;
   spans_.finish(end);
+  tasks_.finish(end, registry);
   threads_.finish(end);
 }
 

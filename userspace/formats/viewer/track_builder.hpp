@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "formats/viewer/task_tracks.hpp"
 #include "formats/viewer/trace_writer.hpp"
 #include "formats/viewer/track_table.hpp"
 #include "stream/span_tracker.hpp"
@@ -99,6 +100,7 @@ class TrackBuilder final : private ThreadObserver, private SpanObserver<ViewerRi
   TraceWriter& writer_;
   const Registry* registry_ = nullptr;  ///< of the batch in hand
   TrackTable tracks_;
+  TaskTracks tasks_{writer_, tracks_};
   /// It gets late scheduler events at the newest time, where they are shown, and it does not get losses: a viewer shows
   /// what was seen, up to the switch that contradicts it.
   ThreadTracker threads_{this};

@@ -35,6 +35,9 @@ class TrackTable {
   /// A track for the ring itself, for one incarnation of its domain.
   const Track& ring(ProcessIndex process, std::int32_t pid, std::uint16_t domain, std::uint32_t incarnation);
 
+  /// For a track that is not in this table.
+  std::uint32_t next_id() { return next_id_++; }
+
   /// Sets the name of a process.
   void name_process(std::int32_t pid, std::string_view name);
   /// Forgets the threads of other programs if there are too many. Results of thread() may be invalid afterwards.

@@ -92,6 +92,21 @@ void ViewerWriter::malformed(const EventContext& context) {
       {.time = context.event.time, .name = "malformed event", .category = Category::recording, .details = details_});
 }
 
+void ViewerWriter::task_slice(const Track& track, const TaskSlice& slice) {
+  details_.clear();
+  if (slice.creator) add("creator", *slice.creator);
+  if (!slice.context.empty()) add("context", slice.context);
+  begin_span(track, {.time = slice.begin_ns, .name = slice.name, .category = Category::task, .details = details_},
+             slice.flows);
+  end_span(track, slice.end_ns, {});
+}
+
+void ViewerWriter::task_point(const Track& track, std::uint64_t time, std::string_view name, std::string_view text) {
+  details_.clear();
+  if (!text.empty()) add("text", text);
+  instant(&track, {.time = time, .name = name, .category = Category::task, .details = details_});
+}
+
 void ViewerWriter::open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
                         SpanMark mark) {
   details_.clear();

@@ -18,16 +18,16 @@
 namespace rtev {
 
 /// Groups of events that viewers can filter by.
-enum class Category : std::uint8_t { gc, user, alloc, lifecycle, process, loss, recording };
-inline constexpr std::array<std::string_view, 7> category_names{"gc",      "user", "alloc",    "lifecycle",
-                                                                "process", "loss", "recording"};
+enum class Category : std::uint8_t { gc, user, alloc, lifecycle, process, loss, recording, task };
+inline constexpr std::array<std::string_view, 8> category_names{"gc",      "user", "alloc",     "lifecycle",
+                                                                "process", "loss", "recording", "task"};
 
 /// Names of what viewers show of an event when it is selected. "begin" and "end": why a span begins or ends although no
 /// event says so.
-inline constexpr std::array<std::string_view, 28> detail_names{
-    "value", "bytes",  "buckets", "late", "begin",   "end",     "domain", "words",   "records", "from",
-    "to",    "reason", "parent",  "exe",  "runtime", "version", "family", "ns_pid",  "path",    "max_domains",
-    "exec",  "signal", "code",    "kind", "result",  "text",    "fields", "integers"};
+inline constexpr std::array<std::string_view, 30> detail_names{
+    "value", "bytes",  "buckets", "late", "begin",   "end",     "domain", "words",    "records", "from",
+    "to",    "reason", "parent",  "exe",  "runtime", "version", "family", "ns_pid",   "path",    "max_domains",
+    "exec",  "signal", "code",    "kind", "result",  "text",    "fields", "integers", "creator", "context"};
 
 /// One of them. Any other name does not compile.
 struct DetailName {
@@ -85,6 +85,8 @@ class ViewerWriter : public TraceWriter {
   /// Viewers show stacks only in ways of their own.
   void sample(const EventContext&, const Sample&, const Track*) override {}
   void malformed(const EventContext& context) override;
+  void task_slice(const Track& track, const TaskSlice& slice) override;
+  void task_point(const Track& track, std::uint64_t time, std::string_view name, std::string_view text) override;
   void open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
             SpanMark mark) override;
   void close(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,

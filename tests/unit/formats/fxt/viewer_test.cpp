@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "unit/analysis/tasks/eio_events.hpp"
 #include "unit/recording/recording.hpp"
 
 namespace rtev::test {
@@ -104,6 +105,31 @@ TEST(RecordingInViewers, ThreadsBelongToProcessesAndCpusGoIdle) {
   // The last one is no event: the recording ends while the thread runs.
   EXPECT_EQ(viewed.switches, (std::vector<std::tuple<std::uint64_t, std::uint64_t, bool>>{
                                  {4250, 0, true}, {0, 8, false}, {8, 0, true}}));
+}
+
+TEST(RecordingInViewers, FibersAreThreadsOfTheirProcess) {
+  World world;
+  Recording recording;
+  recording.header(make_header());
+  TaskScript script(world);
+  script.at(2000).fiber(1).name(1, "main").create_fiber(2, 0).at(2010).fiber(2).error(2, "no").at(2020).exit_fiber(2);
+  recording.consume(script.batch(), world.registry);
+  recording.end(world.registry);
+  expect_same(recording);
+  const Viewed viewed = view(recording);
+  std::vector<std::string> drawn;
+  for (const std::string& event : viewed.events)
+    if (event.contains("rtev:drawn")) drawn.push_back(event);
+  const std::string first = " 4242/" + std::to_string(first_task_tid + 1) + " rtev:drawn ",
+                    second = " 4242/" + std::to_string(first_task_tid) + " rtev:drawn ";
+  EXPECT_EQ(
+      drawn,
+      (std::vector<std::string>{
+          "duration begin" + first + "domain 0", "flow begin" + first + "creates", "duration end" + first + "domain 0",
+          "duration begin" + second + "runnable", "duration end" + second + "runnable",
+          "duration begin" + second + "domain 0", "flow end" + second + "creates", "duration end" + second + "domain 0",
+          "instant" + second + "failed", "duration begin" + first + "runnable", "duration end" + first + "runnable"}));
+  EXPECT_EQ(viewed.threads.at(first_task_tid + 1), (std::pair<std::uint64_t, std::string>(4242, "fiber 1 \"main\"")));
 }
 
 TEST(RecordingInViewers, ArrowsLeadFromLeadersToFollowers) {

@@ -60,6 +60,19 @@ class TraceLog final : public TraceWriter {
   void left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) override {
     lines.push_back(std::to_string(time) + " left cpu " + std::to_string(cpu) + ": " + name(&track));
   }
+  void task_slice(const Track& track, const TaskSlice& slice) override {
+    std::string text = std::to_string(slice.begin_ns) + "-" + std::to_string(slice.end_ns) + " " +
+                       std::string(slice.name) + " @" + track.name;
+    for (const std::uint64_t id : slice.flows.out) text += " ->" + std::to_string(id - first_task_flow);
+    if (slice.flows.in != 0) text += " <-" + std::to_string(slice.flows.in - first_task_flow);
+    if (slice.creator) text += " by " + std::to_string(*slice.creator);
+    if (!slice.context.empty()) text += " in " + std::string(slice.context);
+    lines.push_back(std::move(text));
+  }
+  void task_point(const Track& track, std::uint64_t time, std::string_view what, std::string_view text) override {
+    lines.push_back(std::to_string(time) + " " + std::string(what) + " @" + track.name +
+                    (text.empty() ? "" : ": " + std::string(text)));
+  }
   void name_process(std::int32_t pid, std::string_view process) override {
     names.push_back(std::to_string(pid) + " " + std::string(process));
   }
