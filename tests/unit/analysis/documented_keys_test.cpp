@@ -215,7 +215,7 @@ TEST(DocumentedStalls, EveryKey) {
   constexpr std::uint64_t ms = 1'000'000;
   const Thread main = a_thread(4242, 4242, 0);
   test::World world;
-  world.user_names = {{1, "request"}};
+  world.user_names = {{1, "request"}, {2, "eio.fiber"}};
   Stalls stalls({});
   stalls.header({.version = "1.2", .start_ns = 1});
   test::Events events(0);
@@ -226,7 +226,8 @@ TEST(DocumentedStalls, EveryKey) {
         .add_record(now + 1, EventKind::sched_switch, enters(main));
   }
   stalls.consume(events.batch(), world.registry);
-  stalls.consume(test::Events(world.slot).add("20000000 [1").batch(), world.registry);
+  stalls.consume(test::Events(world.slot).add("20000000 [1").add(20 * ms, EventKind::user_int, 2, 7).batch(),
+                 world.registry);
   stalls.consume(test::Events(0)
                      .add_record(30 * ms, EventKind::sched_switch, leaves(main, LeftState::preempted, 0, competitor()))
                      .add_record(90 * ms, EventKind::sched_switch, enters(main, 0, competitor()))
@@ -235,11 +236,10 @@ TEST(DocumentedStalls, EveryKey) {
   stalls.summary({.end_ns = 100 * ms}, world.registry);
   const auto report = nlohmann::json::parse(stalls.report_json());
   const auto& stall = report["programs"][0]["stalls"][0];
-  EXPECT_TRUE(stall.contains("span") && stall.contains("behind"));
+  EXPECT_TRUE(stall.contains("span") && stall.contains("behind") && stall.contains("task"));
   expect_documented("stalls", report);
 }
 
-using DocumentedPauses = PausesTest;
 TEST(DocumentedTasks, EveryKey) {
   constexpr std::uint64_t ms = 1'000'000;
   World world;
@@ -261,9 +261,13 @@ TEST(DocumentedTasks, EveryKey) {
   expect_values<TaskEnd>(words_of("## Report: tasks"), static_cast<int>(TaskEnd::cancelled) + 1);
 }
 
+using DocumentedPauses = PausesTest;
+
 TEST_F(DocumentedPauses, EveryKey) {
   switches(100, enters(main_thread(), 0));
   switches(100, enters(other_thread(), 1));
+  fiber(200, 7);
+  fiber(200, 8, 1);
   span(1'000, 7'100, phase_leader);
   span(1'010, 6'010, phase_start_barrier);
   preempted(2'000, 3'000);

@@ -60,6 +60,7 @@ class Sentence {
         unknown();
         break;
     }
+    if (!blame_.domain && !pause_.task.empty()) print(out_, "; its domain ran {}", pause_.task);
     return std::string{out_.text()};
   }
 
@@ -180,6 +181,7 @@ class Sentence {
         longest(activity.longest_wait, activity.time.runnable);
         where(activity.holder_stacks, SampleKind::on_cpu);
         also_ran(activity);
+        in_task(other);
         break;
       case Why::backup_thread:
         print(out_,
@@ -192,6 +194,7 @@ class Sentence {
       case Why::blocked:
         print(out_, ": its thread {} was blocked for {}{}", other.tid, Duration{activity.time.blocked()},
               blocked_how(activity.time));
+        in_task(other);
         where(activity.stacks, SampleKind::off_cpu);
         break;
       case Why::leader:
@@ -203,6 +206,7 @@ class Sentence {
         } else {
           print(out_, ", which worked for {} in it", Duration{activity.time.on_cpu});
         }
+        if (late) in_task(other);
         where(activity.stacks, SampleKind::on_cpu);
         break;
       case Why::none:
@@ -211,6 +215,11 @@ class Sentence {
         break;
     }
     uncertainties();
+  }
+
+  /// The task that kept the domain.
+  void in_task(const StwDomain& domain) {
+    if (!domain.task.empty()) print(out_, ", in {}", domain.task);
   }
 
   /// Where it was in the rest of the time, if that is much.

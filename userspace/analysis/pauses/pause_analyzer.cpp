@@ -9,6 +9,7 @@
 namespace rtev {
 void PauseAnalyzer::add(const Event& event, const Batch& batch, const Registry& registry) {
   fold(event, batch, registry);
+  tasks_.add(event, batch, registry);
   samples_.add(event, batch, registry);
 }
 
@@ -103,10 +104,13 @@ void PauseAnalyzer::on_pause_begin(const DomainLife& life, const PhaseBegin& roo
   forget_pause(domain);
   domain.tid = tid_of(life);
   const std::size_t nodes = open_pauses_++ < max_detailed_ ? PhaseTree::max_nodes : few_nodes;
-  domain.pause.emplace(
-      PauseDetails{
-          .domain = life, .root = root.phase, .begin_ns = root.time_ns, .tid = domain.tid, .phases = PhaseTree(nodes)},
-      threads_.at(domain.tid, root.time_ns));
+  domain.pause.emplace(PauseDetails{.domain = life,
+                                    .root = root.phase,
+                                    .begin_ns = root.time_ns,
+                                    .tid = domain.tid,
+                                    .task = tasks_.running_name(life.process, life.domain),
+                                    .phases = PhaseTree(nodes)},
+                       threads_.at(domain.tid, root.time_ns));
   if (domain.tid != 0 && by_tid_.count(domain.tid) < max_pauses_of_thread) by_tid_.emplace(domain.tid, &*domain.pause);
   consumer_.on_pause_begun(life, root.time_ns);
 }
@@ -183,6 +187,7 @@ void PauseAnalyzer::on_phase_begin(const DomainLife& life, const PhaseBegin& pha
       StwDomain& own = open.part->domain();
       own.tid = domain.tid;
       own.role = threads_.role(domain.tid);
+      own.task = tasks_.running_name(life.process, life.domain);
       if (!leads && open.part->section->leader_seen)
         own.before = activity(domain.tid, open.part->section->begin_ns, phase.time_ns);
       if (domain.pause) ++domain.pause->details.section_count;

@@ -13,6 +13,7 @@
 #include "analysis/pauses/pause_details.hpp"
 #include "analysis/pauses/stop_the_world.hpp"
 #include "analysis/pauses/thread_history.hpp"
+#include "analysis/tasks/task_tracker.hpp"
 #include "stream/thread_tracker.hpp"
 
 namespace rtev {
@@ -56,6 +57,7 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
 
   const PauseFinder& finder() const { return finder_; }
   const ThreadTracker& threads() const { return threads_; }
+  const TaskTracker& tasks() const { return tasks_; }
   bool scheduler_seen() const { return scheduler_seen_; }
 
  private:
@@ -113,6 +115,7 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   CpuHistory cpus_{threads_};
   ThreadHistory history_{threads_, cpus_};
   SampleHistory samples_;
+  TaskTracker tasks_;
   StopTheWorld world_;
   static constexpr std::size_t few_nodes = 4;
   std::size_t max_detailed_, open_pauses_ = 0;

@@ -99,6 +99,7 @@ struct PauseDetails {
   bool late = false;     ///< it had late events: the scheduling is uncertain
   std::int32_t tid = 0;  ///< 0: unknown
   ThreadRole role = ThreadRole::unknown;
+  std::string task{};  ///< TaskTracker::running_name() when it began
 
   PhaseTree phases{};
   TimeSplit time{};  ///< its total() is the duration

@@ -119,6 +119,7 @@ class Report {
     json_.member("begin_ns", of.begin_ns);
     json_.member("duration_ns", of.duration_ns());
     json_.member("late", of.late);
+    if (!of.task.empty()) json_.member("task", of.task);
     blame(of);
     add_split(json_, "time_ns", of.time);
     json_.key("blocked_ns").object([&] {
@@ -239,6 +240,7 @@ class Report {
     json_.member("domain", of.domain);
     json_.member("leads", of.leads);
     thread(of.tid, of.role);
+    if (!of.task.empty()) json_.member("task", of.task);
     json_.member("arrived_ns", seen(of.arrived_ns));
     json_.member("passed_ns", seen(of.passed_ns));
     json_.member("minor_begin_ns", seen(of.minor_begin_ns));

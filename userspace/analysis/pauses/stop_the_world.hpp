@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct StwDomain {
   bool leads = false;
   std::int32_t tid = 0;  ///< that took part for the domain; 0: unknown
   ThreadRole role = ThreadRole::unknown;
+  std::string task{};            ///< TaskTracker::running_name() when it joined
   std::uint64_t joined_ns = 0;   ///< its stw_handler or stw_leader began
   std::uint64_t arrived_ns = 0;  ///< reached the barrier at the start; without a barrier: joined_ns
   std::uint64_t passed_ns = 0;   ///< left that barrier

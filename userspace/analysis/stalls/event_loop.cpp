@@ -48,9 +48,15 @@ void EventLoop::add_span(const OpenSpan& span, std::uint64_t end_ns) {
   turn_.span_ns = end_ns - from_ns;
 }
 
+std::uint64_t EventLoop::longest_run(std::uint64_t begin_ns, std::uint64_t end_ns) const {
+  const std::uint64_t ns = end_ns - std::min(end_ns, std::max(begin_ns, turn_.begin_ns));
+  return ns > turn_.task_ns ? ns : 0;
+}
+
 std::optional<EventLoop::LongTurn> EventLoop::long_turn(std::uint64_t end_ns, std::uint64_t min_ns) const {
   if (end_ns < turn_.begin_ns || end_ns - turn_.begin_ns < min_ns || turn_.time.unknown > 0) return std::nullopt;
   Stall stall{.begin_ns = turn_.begin_ns, .end_ns = end_ns, .time = SpanTime::of(turn_.time, turn_.in_pauses)};
+  if (turn_.task_ns >= stall.length_ns() / 2) stall.task = turn_.task;
   if (const auto most = std::ranges::max_element(turn_.competitors, {}, &Competitor::ns);
       most != turn_.competitors.end())
     stall.behind = *most;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "analysis/latency/histogram.hpp"
@@ -36,6 +37,8 @@ class EventLoop {
     std::vector<Competitor> competitors{};
     std::optional<OpenSpan> span{};  ///< that was open longest
     std::uint64_t span_ns = 0;
+    std::string task{};  ///< that ran longest, of those that ran for long
+    std::uint64_t task_ns = 0;
   };
   struct LongTurn {
     Stall stall{};
@@ -51,6 +54,8 @@ class EventLoop {
   /// Another thread had the cpu that the thread waited for.
   void add_wait(const Thread& by, std::uint64_t ns);
   void add_span(const OpenSpan& span, std::uint64_t end_ns);
+  /// How long a task that ran since `begin_ns` did so in this turn, if no other one ran longer in it; else 0.
+  std::uint64_t longest_run(std::uint64_t begin_ns, std::uint64_t end_ns) const;
   /// The turn as a long one; nothing if it is shorter than `min_ns` or its length is unknown.
   std::optional<LongTurn> long_turn(std::uint64_t end_ns, std::uint64_t min_ns) const;
   /// The thread waits for events from `end_ns` on, and until `next_ns`.

@@ -25,6 +25,7 @@ void add_stall(JsonWriter& json, const Stall& stall, const StackTable* stacks) {
       json.member("ns", stall.behind->ns);
     });
   }
+  if (!stall.task.empty()) json.member("task", stall.task);
   if (!stall.span.empty()) json.member("span", stall.span);
   if (stacks && !stall.stacks.empty()) add_seen_stacks(json.key("stacks"), stall.stacks, *stacks);
 }

@@ -43,6 +43,7 @@ void Stalls::consume(const Batch& batch, const Registry& registry) {
         finder_.add(event, batch, registry);
         break;
     }
+    tasks_.add(event, batch, registry);
     samples_.add(event, batch, registry);
   }
   registry_ = nullptr;
@@ -114,6 +115,22 @@ void Stalls::end_span(const std::optional<OpenSpan>& span, std::int32_t pid, con
     thread->loop.add_span(*span, event.time);
 }
 
+void Stalls::on_task_interval(ProcessIndex process, const Task& task, const TaskInterval& interval) {
+  if (interval.state != TaskState::running || interval.length_ns() < options_.min_ns / 2) return;
+  if (LoopThread* const thread = loop_of(registry_->process(process).pid, interval.domain))
+    task_ran(thread->loop, task, interval.begin_ns, interval.end_ns);
+}
+
+/// In the present turn of the loop.
+void Stalls::task_ran(EventLoop& loop, const Task& task, std::uint64_t begin_ns, std::uint64_t end_ns) const {
+  const std::uint64_t ns = loop.longest_run(begin_ns, end_ns);
+  if (ns == 0 || ns < options_.min_ns / 2) return;
+  TextBuffer name;
+  append(name, TaskName{task});
+  loop.turn().task = name.text();
+  loop.turn().task_ns = ns;
+}
+
 /// Of the thread that runs the domain, if it has one.
 Stalls::LoopThread* Stalls::loop_of(std::int32_t pid, std::uint16_t domain) {
   const auto tid = threads_.writer_of(pid, domain);
@@ -166,6 +183,8 @@ void Stalls::wait_for_events(const ThreadInterval& interval) {
 std::optional<EventLoop::LongTurn> Stalls::long_turn(std::int32_t tid, LoopThread& thread, std::uint64_t end_ns) {
   if (end_ns - std::min(end_ns, thread.loop.turn().begin_ns) < options_.min_ns) return std::nullopt;
   if (const auto image = images_.find(thread.pid); image != images_.end() && thread.domain >= 0) {
+    if (const Task* const task = tasks_.running(image->second, static_cast<std::uint16_t>(thread.domain)))
+      task_ran(thread.loop, *task, task->since_ns, end_ns);
     const auto domain = domains_.find({image->second, static_cast<std::uint16_t>(thread.domain)});
     if (domain != domains_.end())
       for (const OpenSpan& span : domain->second.spans.all()) thread.loop.add_span(span, end_ns);

@@ -19,6 +19,7 @@
 #include "analysis/spans/library_spans.hpp"
 #include "analysis/stalls/event_loop.hpp"
 #include "analysis/stalls/stalls_report.hpp"
+#include "analysis/tasks/task_tracker.hpp"
 #include "stream/sink.hpp"
 #include "stream/thread_tracker.hpp"
 
@@ -35,7 +36,7 @@ struct StallsOptions {
 };
 
 /// A fold over the stream. A thread has a loop if it waits for events again and again. Memory is bounded. One thread.
-class Stalls final : public Sink, private PauseListener, private ThreadObserver {
+class Stalls final : public Sink, private PauseListener, private ThreadObserver, private TaskObserver {
  public:
   explicit Stalls(StallsOptions options) : options_(std::move(options)) {}
 
@@ -73,6 +74,7 @@ class Stalls final : public Sink, private PauseListener, private ThreadObserver 
   void on_cpu_interval(const CpuInterval& interval) override { cpus_.add(interval); }
   void on_pause_begin(const DomainLife& life, const PhaseBegin& root) override;
   void on_pause_end(const DomainLife& life, const PhaseEnd& root) override;
+  void on_task_interval(ProcessIndex process, const Task& task, const TaskInterval& interval) override;
   void on_domain_end(const DomainLife& life, std::uint64_t /*time_ns*/) override { forget(life); }
   void on_loss(const DomainLife& life, const Loss& /*loss*/) override { forget(life); }
 
@@ -82,6 +84,7 @@ class Stalls final : public Sink, private PauseListener, private ThreadObserver 
   void end_span(const std::optional<OpenSpan>& span, std::int32_t pid, const Event& event);
   void forget(const DomainLife& life);
   LoopThread* loop_of(std::int32_t pid, std::uint16_t domain);
+  void task_ran(EventLoop& loop, const Task& task, std::uint64_t begin_ns, std::uint64_t end_ns) const;
   void wait_for_events(const ThreadInterval& interval);
   std::optional<EventLoop::LongTurn> long_turn(std::int32_t tid, LoopThread& thread, std::uint64_t end_ns);
   /// The thread ended, or the run did.
@@ -90,6 +93,7 @@ class Stalls final : public Sink, private PauseListener, private ThreadObserver 
   StallsOptions options_;
   PauseFinder finder_{*this};
   LibrarySpans libraries_;
+  TaskTracker tasks_{this};
   ThreadTracker threads_{this};
   CpuHistory cpus_{threads_};
   DroppedEvents dropped_;

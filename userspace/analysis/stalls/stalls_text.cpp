@@ -291,6 +291,7 @@ std::string stall_activity(const Stall& stall, const StackTable* stacks, bool fu
             stall.behind->thread.pid == stall.pid ? "its own threads"
                                                   : fmt::format("{}", Quoted{stall.behind->thread.comm()}));
   }
+  if (!stall.task.empty()) text.add(", in ", stall.task);
   if (!stall.span.empty()) {
     TextBuffer name;
     add_quoted(name, stall.span);

@@ -35,6 +35,33 @@ TEST_F(PausesBlame, WorkIsBlamedOnItsBusiestPhase) {
             "inside)");
 }
 
+TEST_F(PausesBlame, TheFiberThatRanIsNamed) {
+  fiber(500, 7);
+  span(1'000, 9'000, phase_major);
+  EXPECT_EQ(only().task, "fiber 7");
+  EXPECT_THAT(blame(), EndsWith("; its domain ran fiber 7"));
+}
+
+TEST_F(PausesBlame, AfterALossTheFiberIsUnknown) {
+  fiber(500, 7);
+  loses(600, 700, 0);
+  span(1'000, 9'000, phase_interrupt);
+  EXPECT_EQ(only().task, "");
+}
+
+TEST_F(PausesBlame, ALateDomainIsBlamedWithItsFiber) {
+  switches(100, enters(other_thread(), 1));
+  fiber(200, 7);
+  fiber(300, 12, 1);
+  span(1'000, 9'100, phase_leader);
+  span(1'010, 9'000, phase_start_barrier);
+  span(8'900, 9'100, phase_handler, 1);
+  span(8'910, 9'000, phase_start_barrier, 1);
+  play();
+  EXPECT_THAT(blame(),
+              HasSubstr("for domain 1 to stop, which ran for 7.91µs until it reached a safepoint, in fiber 12"));
+}
+
 TEST_F(PausesBlame, APreemptedPauseIsBlamedOnTheCompetitor) {
   span(1'000, 11'000, phase_major);
   preempted(3'000, 9'000);

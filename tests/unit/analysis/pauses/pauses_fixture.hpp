@@ -34,6 +34,12 @@ class PausesTest : public testing::Test {
     begin(from, phase, domain);
     end(to, phase, domain);
   }
+  /// A fiber of Eio runs on the domain.
+  void fiber(std::uint64_t time, std::uint64_t id, std::uint16_t domain = 0) {
+    constexpr std::uint16_t event = 77;
+    world.user_names[event] = "eio.fiber";
+    items_.push_back({time, domain, EventKind::user_int, event, id});
+  }
   void switches(std::uint64_t time, const SchedSwitch& change) {
     items_.push_back({time, 0, EventKind::sched_switch, 0, change});
   }
@@ -95,6 +101,8 @@ class PausesTest : public testing::Test {
           [&](const auto& record) {
             if constexpr (std::is_same_v<std::decay_t<decltype(record)>, std::monostate>) {
               events.add(item.time, item.kind, item.id, 0, item.domain);
+            } else if constexpr (std::is_same_v<std::decay_t<decltype(record)>, std::uint64_t>) {
+              events.add(item.time, item.kind, item.id, record, item.domain);
             } else {
               events.add_record(item.time, item.kind, record, item.id, item.domain);
             }
@@ -139,7 +147,7 @@ class PausesTest : public testing::Test {
     std::uint16_t domain;
     EventKind kind;
     std::uint16_t id;
-    std::variant<std::monostate, SchedSwitch, Wakeup, Loss, ProcessRecord, Sample> record;
+    std::variant<std::monostate, std::uint64_t, SchedSwitch, Wakeup, Loss, ProcessRecord, Sample> record;
   };
   std::vector<Item> items_;
 };

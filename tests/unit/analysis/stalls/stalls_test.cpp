@@ -268,6 +268,30 @@ TEST_F(StallsTest, NameSpansOfLibraries) {
   EXPECT_EQ(found[1].span, "accept");
 }
 
+TEST_F(StallsTest, NameTheFiberThatRanForHalfOfThem) {
+  world.user_names = {{3, "eio.fiber"}};
+  const auto fiber = [&](std::uint64_t id) { feed(Events(world.slot).add(now, EventKind::user_int, 3, id)); };
+  usual_turns();
+  wait();
+  fiber(7);
+  after(150 * ms);
+  fiber(8);
+  after(50 * ms);
+  wait();
+  usual_turns(2);
+  wait();
+  for (std::uint64_t id = 20; id < 24; ++id) {
+    fiber(id);
+    after(40 * ms);
+  }
+  wait();
+  const auto found = program().stalls;
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_EQ(found[0].task, "fiber 7");
+  EXPECT_EQ(found[1].task, "");
+  EXPECT_THAT(stalls->report_text(), HasSubstr("on CPU (no GC), in fiber 7"));
+}
+
 TEST_F(StallsTest, OneMayGoOnAtTheEnd) {
   usual_turns();
   wait();
