@@ -9,6 +9,7 @@
 
 #include "analysis/pause_finder.hpp"
 #include "analysis/stats/stats_figures.hpp"
+#include "analysis/tasks/task_tracker.hpp"
 #include "metrics/duration_histogram.hpp"
 #include "metrics/phase_family.hpp"
 #include "metrics/user_metrics.hpp"
@@ -61,6 +62,9 @@ struct GroupFigures {
   std::uint64_t condition_wait_ns = 0;
   std::array<std::uint64_t, ring_loss_reason_count> lost_words{};
   UserFigures user{};
+  /// Of the processes that run, by library and state; summed up when metrics are asked for.
+  TaskTracker::Counts tasks{};
+  std::array<bool, task_library_count> tasks_seen{};  ///< since the start
 };
 
 }  // namespace rtev

@@ -188,6 +188,23 @@ void add_threads(Writer& out) {
               &GroupFigures::condition_wait_ns);
 }
 
+void add_tasks(Writer& out) {
+  out.visitor().family({.name = "ocaml_tasks",
+                        .unit = "",
+                        .help = "Fibers and other tasks that have not ended, by library and state.",
+                        .type = MetricType::gauge});
+  out.each([&](std::string_view group, const GroupFigures& figures) {
+    for (std::size_t library = 0; library < task_library_count; ++library) {
+      if (!figures.tasks_seen.at(library)) continue;
+      for (std::size_t state = 0; state < task_state_count; ++state) {
+        const MetricLabel labels[]{
+            {"group", group}, {"lib", name_of<TaskLibrary>(library)}, {"state", name_of<TaskState>(state)}};
+        out.visitor().value(labels, shown(figures.tasks.at(library).at(state)));
+      }
+    }
+  });
+}
+
 void add_user(Writer& out, const UserMetricOptions& wanted) {
   out.named(wanted.events,
             {.name = "ocaml_user_events", .unit = "", .help = "Events of programs.", .type = MetricType::counter},
@@ -205,8 +222,25 @@ void add_user(Writer& out, const UserMetricOptions& wanted) {
 
 }  // namespace
 
+/// Sums up what the processes of groups have now.
+void MetricsSink::update_tasks() {
+  for (const auto& [name, group] : groups_) group->figures.tasks = {};
+  other_.figures.tasks = {};
+  for (const auto& [index, process] : processes_) {
+    if (process.group == nullptr) continue;
+    const TaskTracker::Counts counts = analyzer_.tasks().counts(index);
+    for (std::size_t library = 0; library < counts.size(); ++library) {
+      for (std::size_t state = 0; state < task_state_count; ++state) {
+        process.group->figures.tasks.at(library).at(state) += counts.at(library).at(state);
+        if (counts.at(library).at(state) > 0) process.group->figures.tasks_seen.at(library) = true;
+      }
+    }
+  }
+}
+
 void MetricsSink::visit(MetricVisitor& visitor) {
   update_cpu();
+  update_tasks();
   Groups groups;
   for (const auto& [name, group] : groups_) groups.emplace_back(name, &group->figures);
   if (folded_ > 0) groups.emplace_back("other", &other_.figures);
@@ -218,6 +252,7 @@ void MetricsSink::visit(MetricVisitor& visitor) {
   add_collections(out);
   add_heap(out);
   add_threads(out);
+  add_tasks(out);
   add_user(out, options_.user);
   out.counters("ocaml_ring_lost_words", "", "Words of rings that were not delivered.", "reason",
                &GroupFigures::lost_words, name_of<LossReason>);

@@ -142,6 +142,7 @@ void MetricsSink::consume(const Batch& batch, const Registry& registry) {
       case EventKind::user_custom:
         if (const RingInfo* const ring = wants_user ? registry.ring(Source::unpack(event.source).slot) : nullptr)
           user_.add(event, batch, *ring, group_of(ring->process).figures.user);
+        analyzer_.add(event, batch, registry);
         break;
       case EventKind::alloc:
       case EventKind::sample:

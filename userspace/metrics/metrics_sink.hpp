@@ -90,6 +90,7 @@ class MetricsSink final : public Sink, private PauseConsumer {
   void on_condition_wait(const DomainLife& domain, std::uint64_t ns) override;
   void add_sections(const PauseDetails& pause, GroupFigures& figures) const;
   void update_cpu();
+  void update_tasks();
 
   MetricsOptions options_;
   PauseAnalyzer analyzer_{*this, analyzer_bytes};

@@ -52,10 +52,10 @@ class DocumentedMetrics : public MetricsTest {
   /// All metrics that there can be, by their names in Prometheus.
   std::map<std::string, Row> emitted() {
     make({.user = {.events = {"*"}, .spans = {"*"}, .values = {"*"}}, .pause_span_ns = 1});
-    world.user_names = {{1, "request"}};
+    world.user_names = {{1, "request"}, {2, "eio.fiber"}};
     process(1, ProcessAction::found);
     play("100 [1 200 ]1");
-    feed(Events(world.slot).add(300, EventKind::user_int, 1, 5));
+    feed(Events(world.slot).add(300, EventKind::user_int, 1, 5).add(300, EventKind::user_int, 2, 7));
     for (const char* name : {"major_heap_pool_words", "major_heap_pool_live_words", "major_heap_large_words",
                              "major_heap_pool_frag_words", "major_heap_pool_live_blocks", "major_heap_large_blocks"})
       count(400, name, 1);

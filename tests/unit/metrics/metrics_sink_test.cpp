@@ -64,6 +64,23 @@ TEST_F(MetricsTest, APauseHasTheKindOfWhatIsInIt) {
   EXPECT_EQ(value("ocaml_condition_wait{group=server}"), 1000);
 }
 
+TEST_F(MetricsTest, TasksAreCountedByState) {
+  process(10, ProcessAction::found);
+  EXPECT_FALSE(collected().values.contains("ocaml_tasks{group=server,lib=eio,state=running}"));
+  world.user_names = {{1, "eio.fiber"}, {2, "eio.suspend_fiber"}, {3, "eio.exit_fiber"}};
+  feed(Events(world.slot)
+           .add(20, EventKind::user_int, 1, 7)
+           .add_bytes(30, EventKind::user_custom, "read", 2)
+           .add(40, EventKind::user_int, 1, 8));
+  EXPECT_EQ(value("ocaml_tasks{group=server,lib=eio,state=running}"), 1);
+  EXPECT_EQ(value("ocaml_tasks{group=server,lib=eio,state=runnable}"), 0);
+  EXPECT_EQ(value("ocaml_tasks{group=server,lib=eio,state=suspended}"), 1);
+  feed(Events(world.slot).add(50, EventKind::user_int, 3, 8));
+  EXPECT_EQ(value("ocaml_tasks{group=server,lib=eio,state=running}"), 0);
+  process(60, ProcessAction::exit);
+  EXPECT_EQ(value("ocaml_tasks{group=server,lib=eio,state=suspended}"), 0);
+}
+
 TEST_F(MetricsTest, TimeInPhasesAddsUpToThePauses) {
   play(
       "1000 >interrupt_remote 1100 >stw_handler 1200 >minor 1300 <minor 1400 <stw_handler 1500 <interrupt_remote "
