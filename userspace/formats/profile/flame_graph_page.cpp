@@ -12,6 +12,7 @@
 
 #include "analysis/profile/profile_words.hpp"
 #include "base/json_writer.hpp"
+#include "formats/profile/flame_graph_script.hpp"
 #include "formats/profile/flame_graph_template.hpp"
 #include "formats/profile/flame_tree.hpp"
 #include "formats/profile/profile_files.hpp"
@@ -51,23 +52,11 @@ std::string page_json(std::string_view json) {
   return safe;
 }
 
-class Page {
+class FlameGraph {
  public:
-  explicit Page(const ProfileReport& report) : report_(report), tree_(report) {}
+  FlameGraph(const ProfileReport& report, std::size_t max_nodes)
+      : report_(report), max_nodes_(max_nodes), tree_(report) {}
 
-  std::string text() {
-    const std::string_view all = flame_graph_template();
-    const std::size_t title = all.find(flame_graph_mark);
-    const std::size_t data = all.find(flame_graph_mark, title + flame_graph_mark.size());
-    std::string page(all.substr(0, title));
-    page += page_text(title_text());
-    page += all.substr(title + flame_graph_mark.size(), data - title - flame_graph_mark.size());
-    page += page_json(json());
-    page += all.substr(data + flame_graph_mark.size());
-    return page;
-  }
-
- private:
   std::string title_text() const {
     static constexpr std::array<std::string_view, 3> what{"CPU time", "time off CPU", "allocations"};
     const ProfileProcess* most = nullptr;
@@ -79,15 +68,6 @@ class Page {
     const auto named = std::ranges::count_if(report_.processes, [](const ProfileProcess& one) { return one.pid != 0; });
     return fmt::format("{}{}{}{}", what[static_cast<std::size_t>(report_.kind)], of, named > 1 ? " and others" : "",
                        in);
-  }
-
-  std::string sentence() const {
-    const SampleValue& all = report_.shown(report_.all);
-    if (all.samples == 0) return "no samples";
-    return fmt::format("{} is {}. {} in {} stand for {}.",
-                       Percent{report_.shown(report_.hottest.value).weight, all.weight}, where_hottest(report_),
-                       Counted{all.samples, "sample", "samples"}, Duration{report_.end_ns - report_.start_ns},
-                       Weight{report_.unit, all.weight});
   }
 
   std::string json() {
@@ -115,6 +95,16 @@ class Page {
     return std::string(json.text());
   }
 
+ private:
+  std::string sentence() const {
+    const SampleValue& all = report_.shown(report_.all);
+    if (all.samples == 0) return "no samples";
+    return fmt::format("{} is {}. {} in {} stand for {}.",
+                       Percent{report_.shown(report_.hottest.value).weight, all.weight}, where_hottest(report_),
+                       Counted{all.samples, "sample", "samples"}, Duration{report_.end_ns - report_.start_ns},
+                       Weight{report_.unit, all.weight});
+  }
+
   /// Without what is too narrow to be seen.
   void nodes(JsonWriter& json) const {
     const auto& all = tree_.nodes();
@@ -122,8 +112,8 @@ class Page {
     weights.reserve(all.size());
     for (const FlameTree::Node& node : all) weights.push_back(node.total.weight);
     std::optional<std::uint64_t> too_little;
-    if (weights.size() > max_shown_nodes) {
-      const auto nth = weights.begin() + max_shown_nodes;
+    if (weights.size() > max_nodes_) {
+      const auto nth = weights.begin() + static_cast<std::ptrdiff_t>(max_nodes_);
       std::ranges::nth_element(weights, nth, std::greater<>());
       too_little = *nth;
     }
@@ -153,13 +143,29 @@ class Page {
   }
 
   const ProfileReport& report_;
+  std::size_t max_nodes_;
   FlameTree tree_;
 };
 
 }  // namespace
 
+std::string flame_graph_json(const ProfileReport& report, std::size_t max_nodes) {
+  return FlameGraph(report, max_nodes).json();
+}
+
 std::string flame_graph_page(const ProfileReport& report) {
-  return Page(report).text();
+  FlameGraph graph(report, max_shown_nodes);
+  std::string page;
+  std::string_view rest = flame_graph_template();
+  for (const std::string& part : {page_text(graph.title_text()), std::string(flame_graph_style()),
+                                  page_json(graph.json()), std::string(flame_graph_script())}) {
+    const std::size_t mark = rest.find(flame_graph_mark);
+    page += rest.substr(0, mark);
+    page += part;
+    rest.remove_prefix(mark + flame_graph_mark.size());
+  }
+  page += rest;
+  return page;
 }
 
 }  // namespace rtev

@@ -34,6 +34,9 @@ std::string pprof_profile(const ProfileReport& report);  ///< not compressed
 std::string speedscope_profile(const ProfileReport& report);
 std::string flame_graph_page(const ProfileReport& report);
 
+/// What flame_graph_script() draws, as one JSON object. Of more nodes those with most weight are shown.
+std::string flame_graph_json(const ProfileReport& report, std::size_t max_nodes);
+
 /// The frame that stands for what does not fit.
 inline constexpr std::string_view left_out_frame = "[left out]";
 /// Most frames in a file, a frame counted once a stack.
