@@ -81,6 +81,7 @@ void Pauses::on_pause_details(PauseDetails&& pause) {
   if (processes_.size() < several) processes_.insert(pause.domain.process);
   pause.comm = registry_->process(pause.domain.process).comm;
   groups_.add(pause);
+  if (options_.on_pause) options_.on_pause(pause);
   if (worst_.wants(pause.duration_ns())) worst_.add(std::move(pause));
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ struct PausesOptions {
   std::string input{};        ///< PausesReport::input
   /// Of the phases of open pauses, and again of stop-the-world sections: beyond that there are fewer details.
   std::size_t max_bytes = std::size_t{16} << 20;
+  /// Called for each pause of `min_ns` and longer at its end.
+  std::function<void(const PauseDetails&)> on_pause{};
 };
 
 /// A fold over the stream. A pause is the outermost runtime span of a domain (PauseRule::outermost). Its report can be

@@ -13,14 +13,14 @@
 namespace rtev {
 namespace {
 
-constexpr std::uint64_t bytes_in_word = 8;
+constexpr std::uint64_t bytes_of_word = 8;
 constexpr std::size_t max_processes = 3;
 constexpr unsigned default_overhead = 120;  ///< of OCaml 5.0 to 5.5
 /// How much larger the minor heap and the space_overhead of the examples are.
 constexpr std::uint64_t larger_heap = 4, larger_overhead = 2;
 
 std::uint64_t bytes_of(std::uint64_t words) {
-  return words > UINT64_MAX / bytes_in_word ? UINT64_MAX : words * bytes_in_word;
+  return words > UINT64_MAX / bytes_of_word ? UINT64_MAX : words * bytes_of_word;
 }
 
 double per_second(std::uint64_t count, std::uint64_t ns) {
@@ -82,11 +82,11 @@ class Section {
       return line(allocates + "; " + collections);
     }
     const std::uint64_t words = *f.minor_heap_words, more = words * larger_heap;
-    title(fmt::format("{}: {}, so s={}", name, Size{words * bytes_in_word}, heap_parameter(words)));
+    title(fmt::format("{}: {}, so s={}", name, Size{words * bytes_of_word}, heap_parameter(words)));
     line(fmt::format("{}: fills it {}; {}", allocates, frequency(f.fills_per_second(words)), collections));
     const std::string domains = f.domains > 1 ? fmt::format(" for each of {} domains", Grouped{f.domains}) : "";
     line(fmt::format("with s={} it would fill it {}; that is {} more{}", heap_parameter(more),
-                     frequency(f.fills_per_second(more)), Size{(more - words) * bytes_in_word}, domains));
+                     frequency(f.fills_per_second(more)), Size{(more - words) * bytes_of_word}, domains));
     line("not in the data: how much would survive then");
   }
 
@@ -135,7 +135,7 @@ std::string heap_parameter(std::uint64_t words) {
 }
 
 double GcTuning::fills_per_second(std::uint64_t words) const {
-  return words == 0 ? 0 : allocation_per_second / (static_cast<double>(words) * bytes_in_word);
+  return words == 0 ? 0 : allocation_per_second / (static_cast<double>(words) * bytes_of_word);
 }
 
 GcTuning gc_tuning_of(const ProcessStats& process) {
@@ -151,7 +151,7 @@ GcTuning gc_tuning_of(const ProcessStats& process) {
     if (domain.figures.minor_words <= most) continue;
     most = domain.figures.minor_words;
     tuning.busiest_domain = domain.domain;
-    tuning.allocation_per_second = per_second(most, domain.figures.wall_ns) * bytes_in_word;
+    tuning.allocation_per_second = per_second(most, domain.figures.wall_ns) * bytes_of_word;
   }
   tuning.domains = numbers.size();
   if (figures.minor_words > 0)
@@ -188,7 +188,7 @@ void add_gc_tuning(JsonWriter& json, const ProcessStats& process) {
       json.key("with").object([&] {
         json.member("words", words * larger_heap);
         json.member("fills_per_s", tuning.fills_per_second(words * larger_heap));
-        json.member("more_bytes_per_domain", words * (larger_heap - 1) * bytes_in_word);
+        json.member("more_bytes_per_domain", words * (larger_heap - 1) * bytes_of_word);
       });
     });
     json.key("space_overhead").object([&] {

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// What the page of `rtev-bpf report` finds, and how it scores that.
+#include "analysis/page/page_findings.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analysis/page/page_sink.hpp"
+#include "unit/analysis/page/page_stream.hpp"
+
+namespace rtev::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class PageFindingsTest : public testing::Test {
+ protected:
+  const std::vector<Finding>& found(const std::string& input = "server.fxt") {
+    sink_ = std::make_unique<PageSink>(PageOptions{.input = input});
+    stream.run(*sink_);
+    findings_ = sink_->report(world.registry).findings;
+    return findings_;
+  }
+  /// The first one of a section of the page.
+  Finding of(std::string_view section) {
+    const auto at = std::ranges::find(findings_, section, &Finding::section);
+    EXPECT_NE(at, findings_.end()) << section;
+    return at != findings_.end() ? *at : Finding{};
+  }
+
+  World world;
+  PageStream stream{world};
+
+ private:
+  std::unique_ptr<PageSink> sink_;
+  std::vector<Finding> findings_;
+};
+
+TEST_F(PageFindingsTest, TheWorstComesFirst) {
+  const auto& findings = found();
+  EXPECT_TRUE(std::ranges::is_sorted(findings, std::greater<>(), &Finding::score));
+  EXPECT_EQ(findings.front().score, Score::bad);
+  EXPECT_EQ(findings.front().section, "heap");
+}
+
+TEST_F(PageFindingsTest, ALateDomainIsNamedWithItsCause) {
+  found();
+  const Finding pause = of("worst");
+  EXPECT_EQ(pause.score, Score::warning);
+  EXPECT_THAT(pause.title, HasSubstr("21.0ms"));
+  EXPECT_THAT(pause.text, HasSubstr("for domain 1 to stop"));
+  EXPECT_THAT(pause.text, HasSubstr("\"hog\" (pid 999)"));
+  const Finding arrivals = of("arrivals");
+  EXPECT_EQ(arrivals.score, Score::warning);
+  EXPECT_THAT(arrivals.text, HasSubstr("waited for domain 1"));
+}
+
+TEST_F(PageFindingsTest, AGrowingHeapIsNamedWithWhatWasCollected) {
+  found();
+  EXPECT_THAT(of("heap").text, HasSubstr("No major cycle ended, so nothing was freed"));
+  stream.grows = false;
+  found();
+  EXPECT_EQ(of("heap").score, Score::ok);
+}
+
+TEST_F(PageFindingsTest, ExplicitCollectionsAreCounted) {
+  found();
+  stream.collects = true;
+  EXPECT_TRUE(std::ranges::any_of(found(), [](const Finding& finding) { return finding.section == "rates"; }));
+  EXPECT_THAT(of("rates").title, HasSubstr("100 explicit calls"));
+  EXPECT_THAT(of("rates").text, HasSubstr("Gc.full_major 100 times"));
+  EXPECT_EQ(of("rates").score, Score::warning);
+}
+
+TEST_F(PageFindingsTest, CommandsAreOfTheSameRecordingOrProgram) {
+  for (const Finding& finding : found("a.fxt"))
+    EXPECT_TRUE(!finding.command.contains("-i ") || finding.command.contains("-i a.fxt")) << finding.command;
+  found("");
+  EXPECT_EQ(of("heap").command, "rtev-bpf allocs -d 10s -n server");
+  for (const std::string& name : hostile_strings()) {
+    world.registry.process(world.process).comm = name;
+    found("");
+    EXPECT_EQ(of("heap").command, "rtev-bpf allocs -d 10s");
+  }
+}
+
+TEST_F(PageFindingsTest, WithoutEventsItSaysSo) {
+  stream.rounds = 0;
+  const auto& findings = found();
+  EXPECT_EQ(of("pauses").title, "No pauses");
+  EXPECT_TRUE(std::ranges::all_of(findings, [](const Finding& one) { return one.score <= Score::info; }));
+}
+
+TEST_F(PageFindingsTest, EachHasATitleATextAndASection) {
+  stream.collects = true;
+  for (const Finding& finding : found()) {
+    EXPECT_THAT(finding.title, testing::Not(IsEmpty()));
+    EXPECT_TRUE(finding.text.ends_with('.')) << finding.text;
+    EXPECT_THAT(finding.section, testing::Not(IsEmpty()));
+  }
+}
+
+}  // namespace
+}  // namespace rtev::test

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/page/page_findings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "analysis/pauses/blame.hpp"
+#include "analysis/report_text.hpp"
+#include "analysis/stats/stats_cells.hpp"
+#include "base/enum_names.hpp"
+
+namespace rtev {
+namespace {
+
+constexpr std::uint64_t ms_ns = 1'000'000, second_ns = 1'000'000'000;
+
+/// From which figure on something deserves a warning, and from which on it is bad. docs/guide.md has them.
+struct Thresholds {
+  std::uint64_t warning, bad;
+
+  Score score(std::uint64_t figure) const {
+    return figure >= bad ? Score::bad : figure >= warning ? Score::warning : Score::ok;
+  }
+};
+constexpr Thresholds longest_pause_ns{10 * ms_ns, 100 * ms_ns}, p99_pause_ns{5 * ms_ns, 50 * ms_ns},
+    longest_arrival_ns{5 * ms_ns, 50 * ms_ns}, longest_stall_ns{50 * ms_ns, 500 * ms_ns}, gc_percent{10, 30},
+    runnable_percent{10, 30};
+
+std::uint64_t percent_of(std::uint64_t part, std::uint64_t whole) {
+  if (whole == 0) return 0;
+  return static_cast<std::uint64_t>(static_cast<double>(part) / static_cast<double>(whole) * 100);
+}
+
+class Findings {
+ public:
+  explicit Findings(const FindingSources& from) : from_(from) {}
+
+  std::vector<Finding> all() {
+    pauses();
+    causes();
+    gc_share();
+    explicit_calls();
+    arrivals();
+    heap();
+    run_queue();
+    stalls();
+    losses();
+    std::ranges::stable_sort(found_, std::greater<>(), &Finding::score);
+    return std::move(found_);
+  }
+
+ private:
+  /// "rtev-bpf pauses -i trace.fxt --full". Without a recording of the same program, or of all.
+  std::string command(std::string_view subcommand, std::string_view options) const {
+    if (!from_.input.empty()) return fmt::format("rtev-bpf {} -i {}{}", subcommand, from_.input, options);
+    return fmt::format("rtev-bpf {} -d 10s{}{}", subcommand, program(), options);
+  }
+
+  std::string program() const {
+    if (from_.stats.processes.empty()) return {};
+    const std::string& comm = from_.stats.processes.front().comm;
+    const auto is_plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-'; };
+    if (comm.empty() || comm.front() == '-' || !std::ranges::all_of(comm, is_plain)) return {};
+    return " -n " + comm;
+  }
+
+  /// What a recording would have had to have, or a trace.
+  std::string with_stacks() const {
+    return from_.input.empty() ? command("report", " --stacks")
+                               : fmt::format("rtev-bpf record --stacks -d 10s{}", program());
+  }
+
+  bool has_stacks() const {
+    return std::ranges::any_of(from_.pauses.worst, [](const PauseDetails* pause) { return !pause->stacks.empty(); });
+  }
+
+  bool has_several_processes() const { return from_.stats.process_count > 1; }
+  std::string of(std::string_view comm, std::int32_t pid) const {
+    return has_several_processes() ? fmt::format(" of {}", ProcessName{comm, pid}) : std::string();
+  }
+
+  Score pause_score() const {
+    const Histogram& wall = from_.latency.all.wall;
+    return std::max(longest_pause_ns.score(wall.max()), p99_pause_ns.score(wall.percentile(99)));
+  }
+
+  void pauses() {
+    const Histogram& wall = from_.latency.all.wall;
+    if (wall.count() == 0 || from_.pauses.worst.empty()) {
+      found_.push_back({.score = Score::info,
+                        .section = "pauses",
+                        .title = "No pauses",
+                        .text = "No GC pause ended in this time.",
+                        .next = "If that is unexpected, check whether the events of the program are on.",
+                        .command = "rtev-bpf ps"});
+      return;
+    }
+    const PauseDetails& worst = *from_.pauses.worst.front();
+    const std::string blame =
+        blame_text(worst, blame_of(worst), from_.pauses.counts.switches_seen(), *from_.pauses.stacks);
+    Finding found{.score = pause_score(), .section = "worst", .title = "Longest pause"};
+    found.title = fmt::format("Longest pause {}", Duration{wall.max()});
+    found.text = fmt::format("{} domain {}, {} after the start: {}. Of {} 99% were shorter than {}.",
+                             ProcessName{worst.comm, worst.domain.pid},
+                             DomainName{worst.domain.domain, worst.domain.incarnation},
+                             Duration{worst.begin_ns - std::min(worst.begin_ns, from_.pauses.run_ns)}, blame,
+                             Counted{wall.count(), "pause", "pauses"}, Duration{wall.percentile(99)});
+    if (found.score != Score::ok) {
+      found.next = has_stacks() ? "The events around it:" : "Stacks would say where the program was:";
+      found.command =
+          !has_stacks() ? with_stacks()
+          : from_.input.empty()
+              ? command("pauses", " --full --stacks")
+              : fmt::format("{}", DumpCommand{from_.input, worst.begin_ns, worst.end_ns, from_.pauses.run_ns});
+    }
+    found_.push_back(std::move(found));
+  }
+
+  /// Why the long pauses are long, if there is more than the longest one.
+  void causes() {
+    const LongPauses& found = from_.pauses.long_pauses;
+    if (found.groups.empty() || found.count < 2) return;
+    constexpr std::size_t max_shown = 3;
+    TextBuffer text;
+    print(text, "Of the {} of {} and longer", Counted{found.count, "pause", "pauses"}, Duration{found.least_ns});
+    for (std::size_t i = 0; i < std::min(found.groups.size(), max_shown); ++i) {
+      const CauseGroup& group = found.groups[i];
+      print(text, "{} {} ", i == 0 ? ":" : ";", Grouped{group.count});
+      append(text, CauseName{group, from_.pauses.counts.switches_seen()});
+      print(text, " ({} at most)", Duration{group.greatest_ns});
+    }
+    if (found.groups.size() > max_shown) print(text, "; {} had other causes", rest(found, max_shown));
+    text.add('.');
+    found_.push_back({.score = pause_score() == Score::ok ? Score::ok : Score::info,
+                      .section = "causes",
+                      .title = "Causes of long pauses",
+                      .text = std::string(text.text()),
+                      .next = "",
+                      .command = command("pauses", " --full")});
+  }
+
+  static std::uint64_t rest(const LongPauses& found, std::size_t shown) {
+    std::uint64_t count = found.ungrouped;
+    for (std::size_t i = shown; i < found.groups.size(); ++i) count += found.groups[i].count;
+    return count;
+  }
+
+  void gc_share() {
+    const StatsFigures& total = from_.stats.total;
+    const auto share = total.gc_share();
+    if (!share) return;
+    Finding found{.score = gc_percent.score(static_cast<std::uint64_t>(*share * 100)), .section = "phases"};
+    found.title = fmt::format("{:.1f}% of the time in the GC", std::floor(*share * 1000) / 10);
+    found.text = fmt::format("Domains were in pauses for {} of {}, in {} and {}.", Duration{total.gc_ns},
+                             Duration{total.domain_ns},
+                             Counted{total.minor_collections, "minor collection", "minor collections"},
+                             Counted{total.major_cycles, "major cycle", "major cycles"});
+    const bool is_waiting = total.cpu_ns && total.gc_cpu_ns < total.gc_ns / 2;
+    if (is_waiting)
+      found.text += fmt::format(" Only {} of it were on a CPU: the rest is waiting.", Duration{total.gc_cpu_ns});
+    if (found.score != Score::ok && !is_waiting) {
+      found.next = "Look at the size of the minor heap and at space_overhead:";
+      found.command = command("stats", " --gc-tuning");
+    }
+    found_.push_back(std::move(found));
+  }
+
+  void explicit_calls() {
+    const StatsFigures& total = from_.stats.total;
+    std::uint64_t count = 0;
+    std::string list;
+    for (std::size_t i = 0; i < explicit_phase_count; ++i) {
+      const std::string_view name = explicit_phases()[i];
+      // Gc.stat and Gc.set collect, too.
+      count += total.explicit_calls[i];
+      if (total.explicit_calls[i] == 0) continue;
+      list += fmt::format("{}Gc.{} {}", list.empty() ? "" : ", ", name.substr(std::string_view("explicit_gc_").size()),
+                          times(total.explicit_calls[i]));
+    }
+    if (count == 0) return;
+    const bool is_frequent =
+        total.wall_ns > 0 && static_cast<double>(count) * second_ns >= static_cast<double>(total.wall_ns);
+    found_.push_back({.score = is_frequent && count > 1 ? Score::warning : Score::info,
+                      .section = "rates",
+                      .title = fmt::format("{} of the Gc module", Counted{count, "explicit call", "explicit calls"}),
+                      .text = fmt::format("The program collected by itself: {}.", list),
+                      .next = has_stacks()
+                                  ? "Each of these calls stops all domains. The flame graphs show who makes them."
+                                  : "Each of these calls stops all domains. Stacks would say who makes them:",
+                      .command = has_stacks() ? "" : with_stacks()});
+  }
+
+  void arrivals() {
+    const Histogram& arrivals = from_.series.arrivals();
+    if (arrivals.count() == 0) return;
+    const std::vector<LastArrival> last = from_.series.last_arrivals();
+    Finding found{.score = longest_arrival_ns.score(arrivals.max()), .section = "arrivals"};
+    if (found.score == Score::ok) {
+      found.title = "Domains stop in time";
+    } else {
+      found.title = fmt::format("Domains arrived up to {} late", Duration{arrivals.max()});
+    }
+    found.text = fmt::format("In {} the last domain arrived after {} at most, and after {} in 99%.",
+                             Counted{arrivals.count(), "stop-the-world section", "stop-the-world sections"},
+                             Duration{arrivals.max()}, Duration{arrivals.percentile(99)});
+    if (found.score != Score::ok && !last.empty()) {
+      const LastArrival& worst = last.front();
+      found.text += fmt::format(" Most of the time all waited for domain {}{}: {}, {} together.", worst.domain,
+                                of(worst.comm, worst.pid), times(worst.sections), Duration{worst.total_ns});
+      found.next = has_stacks() ? "" : "Stacks say which code ran without a safepoint:";
+      found.command = has_stacks() ? command("pauses", " --full") : with_stacks();
+    }
+    found_.push_back(std::move(found));
+  }
+
+  void heap() {
+    for (const ProcessStats& process : from_.stats.processes) {
+      if (!process.heap_words.rises_all_the_time()) continue;
+      const Trend &heap = process.heap_words, &live = process.live_words;
+      const bool keeps = live.count() > 1 && live.rises_all_the_time();
+      constexpr std::uint64_t much_words = 8'000'000;
+      const bool is_much = heap.last() >= 2 * heap.first() && heap.last() - heap.first() >= much_words;
+      Finding found{.score = is_much ? Score::bad : Score::warning, .section = "heap"};
+      found.title = fmt::format("Heap{} grows all the time", of(process.comm, process.pid));
+      found.text = fmt::format("It grew from {} to {} in {}", bytes_of(heap.first()), bytes_of(heap.last()),
+                               Duration{heap.span_ns()});
+      if (const auto rise = heap.rise_per_second()) found.text += fmt::format(", {} per second", bytes_of(*rise));
+      if (process.figures.major_cycles == 0) {
+        found.text += ". No major cycle ended, so nothing was freed";
+      } else if (keeps) {
+        found.text +=
+            fmt::format(". What is live after each major cycle grows as well, from {} to {}: the program keeps it",
+                        bytes_of(live.first()), bytes_of(live.last()));
+      } else {
+        found.text += fmt::format(". {} ended", Counted{process.figures.major_cycles, "major cycle", "major cycles"});
+      }
+      found.text += '.';
+      found.next = "See who allocates:";
+      found.command = from_.input.empty() ? command("allocs", "") : command("stats", " --full");
+      found_.push_back(std::move(found));
+      if (std::ranges::count(found_, std::string_view("heap"), &Finding::section) >= max_growing) return;
+    }
+    if (std::ranges::count(found_, std::string_view("heap"), &Finding::section) > 0) return;
+    if (std::ranges::none_of(from_.stats.processes, [](const auto& one) { return one.heap_words.count() > 1; })) return;
+    found_.push_back({.score = Score::ok,
+                      .section = "heap",
+                      .title = "No heap grows all the time",
+                      .text = "No major heap rose in each quarter of the time."});
+  }
+
+  void run_queue() {
+    const LatencyFigures& all = from_.latency.all;
+    if (!from_.latency.scheduler_seen) {
+      found_.push_back({.score = Score::info,
+                        .section = "method",
+                        .title = "No scheduler events",
+                        .text = "What threads did in pauses is unknown: whether they ran, waited for a CPU or slept.",
+                        .next = "Trace as root, and not with --sched off."});
+      return;
+    }
+    const std::uint64_t known_ns = all.split.total() - all.split.unknown;
+    if (known_ns == 0) return;
+    const std::uint64_t percent = percent_of(all.split.runnable, known_ns);
+    Finding found{.score = runnable_percent.score(percent), .section = "causes"};
+    found.title = found.score == Score::ok ? "CPUs were there when needed" : "Pauses waited for a CPU";
+    found.text = fmt::format("In pauses, threads were ready to run without a CPU for {} of {} ({}).",
+                             Duration{all.split.runnable}, Duration{known_ns}, Percent{all.split.runnable, known_ns});
+    if (found.score != Score::ok) {
+      found.next = "Fewer domains than CPUs, or less beside them. Who had the CPU:";
+      found.command =
+          from_.pauses.counts.all_switches_seen ? command("pauses", " --full") : "rtev-bpf pauses -d 10s --sched all";
+    }
+    found_.push_back(std::move(found));
+  }
+
+  void stalls() {
+    if (from_.stalls.programs.empty()) return;
+    const LoopProgram& worst = from_.stalls.programs.front();
+    std::uint64_t count = 0;
+    for (const LoopProgram& program : from_.stalls.programs) count += program.lengths.count();
+    if (count == 0 || worst.stalls.empty()) {
+      found_.push_back(
+          {.score = Score::ok,
+           .section = "stalls",
+           .title = "Event loops did not stall",
+           .text = fmt::format("No turn of an event loop lasted {} or longer.", Duration{from_.stalls.min_ns})});
+      return;
+    }
+    const Stall& stall = worst.stalls.front();
+    Finding found{.score = std::max(longest_stall_ns.score(stall.length_ns()), Score::info), .section = "stalls"};
+    found.title =
+        fmt::format("{} of event loops, {} at most", Counted{count, "stall", "stalls"}, Duration{stall.length_ns()});
+    found.text =
+        fmt::format("The longest{}: {}.", of(worst.comm, worst.pid), stall_activity(stall, from_.stalls.stacks, true));
+    found.command = command("stalls", " --full");
+    found_.push_back(std::move(found));
+  }
+
+  void losses() {
+    std::vector<std::string> what;
+    const auto note = [&](std::uint64_t count, std::string_view singular, std::string_view plural) {
+      if (count > 0) what.push_back(fmt::format("{}", Counted{count, singular, plural}));
+    };
+    const PausesReport::Counts& counts = from_.pauses.counts;
+    note(from_.stats.total.lost_words, "word of rings", "words of rings");
+    note(counts.words_before, "word overwritten before it was read", "words overwritten before they were read");
+    note(counts.rings_missed, "ring that could not be read", "rings that could not be read");
+    note(counts.scheduler_dropped, "scheduler event", "scheduler events");
+    note(counts.scheduler_contradictions, "contradictory switch", "contradictory switches");
+    note(counts.unprobed, "gap of probes", "gaps of probes");
+    note(from_.lost_samples, "stack sample", "stack samples");
+    if (what.empty()) {
+      found_.push_back({.score = Score::ok,
+                        .section = "method",
+                        .title = "Nothing was lost",
+                        .text = "All events of the time were read: the figures are complete."});
+      return;
+    }
+    const bool is_severe = from_.stats.total.lost_words > 0 || counts.rings_missed > 0 || counts.words_before > 0;
+    found_.push_back({.score = is_severe ? Score::warning : Score::info,
+                      .section = "method",
+                      .title = "Events are missing",
+                      .text = fmt::format("Missing: {}. Counts and sums are lower bounds.", fmt::join(what, ", ")),
+                      .next = is_severe ? "Larger rings lose less: OCAMLRUNPARAM=e=20." : ""});
+  }
+
+  static constexpr std::ptrdiff_t max_growing = 3;
+
+  const FindingSources& from_;
+  std::vector<Finding> found_;
+};
+
+}  // namespace
+
+std::string_view to_string(Score score) {
+  static constexpr std::string_view names[]{"ok", "info", "warning", "bad"};
+  return name_at(names, score);
+}
+
+std::vector<Finding> findings_of(const FindingSources& sources) {
+  return Findings(sources).all();
+}
+
+}  // namespace rtev

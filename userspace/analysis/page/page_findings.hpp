@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// What the page of `rtev-bpf report` says in words: findings with a score, a figure and what to do next.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/latency/latency_figures.hpp"
+#include "analysis/page/page_series.hpp"
+#include "analysis/pauses/pauses_report.hpp"
+#include "analysis/stalls/stalls_report.hpp"
+#include "analysis/stats/stats_report.hpp"
+
+namespace rtev {
+
+enum class Score : std::uint8_t { ok, info, warning, bad };
+/// "ok", "info", ...
+std::string_view to_string(Score score);
+
+struct Finding {
+  Score score = Score::ok;
+  std::string_view section{};  ///< of the page that shows it: the id of an element
+  std::string title{};         ///< a few words
+  std::string text{};          ///< sentences with figures; names are escaped
+  std::string next{};          ///< a sentence; empty: nothing needs to be done
+  std::string command{};       ///< a command that tells more; empty: none
+};
+
+/// What findings are made of. All of them are of the same run.
+struct FindingSources {
+  const StatsReport& stats;
+  const LatencyReport& latency;
+  const PausesReport& pauses;
+  const StallsReport& stalls;
+  const PageSeries& series;
+  std::uint64_t lost_samples = 0;
+  std::string input{};  ///< a recording as an argument of a shell; empty: none
+};
+
+/// The most severe first. Never empty.
+std::vector<Finding> findings_of(const FindingSources& sources);
+
+}  // namespace rtev

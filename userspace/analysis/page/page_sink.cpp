@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/page/page_sink.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace rtev {
+namespace {
+
+/// What a sample that differs from all others takes, with its part of the tree.
+constexpr std::size_t bytes_per_key = 256;
+
+Profile profile_of(SampleKind kind, const PageOptions& options) {
+  return Profile({.kind = kind, .input = options.input, .max_keys = options.max_bytes / 16 / bytes_per_key});
+}
+
+}  // namespace
+
+PageSink::PageSink(const PageOptions& options)
+    : input_(options.input),
+      timelines_(options.max_bytes / 4),
+      stats_({.max_bytes = options.max_bytes / 16}),
+      latency_({.max_bytes = options.max_bytes / 4}, discarded_),
+      pauses_({.input = options.input,
+               .max_bytes = options.max_bytes / 16,
+               .on_pause =
+                   [this](const PauseDetails& pause) {
+                     series_.add(pause);
+                     timelines_.add(pause);
+                   }}),
+      spans_({.pattern = "*", .input = options.input}),
+      stalls_({.input = options.input}),
+      profiles_{profile_of(SampleKind::on_cpu, options), profile_of(SampleKind::off_cpu, options),
+                profile_of(SampleKind::allocation, options)} {}
+
+void PageSink::header(const RunHeader& header) {
+  header_ = header;
+  last_ns_ = header.begin_ns();
+  series_.begin(header.begin_ns());
+  for (Sink* const part : parts()) part->header(header);
+}
+
+void PageSink::consume(const Batch& batch, const Registry& registry) {
+  // The pauses of a batch are known before its events pass: each has its surroundings still ahead.
+  for (Sink* const part : parts()) part->consume(batch, registry);
+  for (const Event& event : batch.events()) {
+    series_.add(event, batch, registry);
+    timelines_.add(event, batch, registry);
+    last_ns_ = std::max(last_ns_, event.time);
+    if (event.kind != EventKind::lost || event.id != static_cast<std::uint16_t>(LossReason::samples)) continue;
+    if (const auto loss = batch.payload_as<Loss>(event)) lost_samples_ += loss->words;
+  }
+}
+
+void PageSink::summary(const RunSummary& summary, const Registry& registry) {
+  run_ = summary;
+  for (Sink* const part : parts()) part->summary(summary, registry);
+  timelines_.finish(std::max(last_ns_, summary.end_ns));
+}
+
+PageReport PageSink::report(const Registry& registry) {
+  PageReport report{.header = header_,
+                    .run = run_,
+                    .stats = stats_.report(registry),
+                    .latency = latency_.report(registry),
+                    .pauses = pauses_.report(),
+                    .spans = spans_.report(),
+                    .stalls = &stalls_.report(),
+                    .series = &series_,
+                    .timelines = &timelines_,
+                    .stacks = &registry.stacks()};
+  for (const Profile& profile : profiles_) {
+    ProfileReport found = profile.report(registry);
+    if (found.shown(found.all).samples > 0) report.profiles.push_back(std::move(found));
+  }
+  report.findings = findings_of({.stats = report.stats,
+                                 .latency = report.latency,
+                                 .pauses = report.pauses,
+                                 .stalls = *report.stalls,
+                                 .series = series_,
+                                 .lost_samples = lost_samples_,
+                                 .input = input_});
+  return report;
+}
+
+}  // namespace rtev

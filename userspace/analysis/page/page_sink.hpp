@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// `rtev-bpf report`: everything that its page shows.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/latency/latency_sink.hpp"
+#include "analysis/page/page_findings.hpp"
+#include "analysis/page/page_series.hpp"
+#include "analysis/page/pause_timelines.hpp"
+#include "analysis/pauses/pauses_sink.hpp"
+#include "analysis/profile/profile_sink.hpp"
+#include "analysis/spans/spans_sink.hpp"
+#include "analysis/stalls/stalls_sink.hpp"
+#include "analysis/stats/stats_sink.hpp"
+#include "stream/sink.hpp"
+
+namespace rtev {
+
+struct PageOptions {
+  std::string input{};                            ///< PausesReport::input
+  std::size_t max_bytes = std::size_t{64} << 20;  ///< of all parts
+};
+
+/// What the page is made of. Refers to the sink and the registry.
+struct PageReport {
+  RunHeader header{};
+  RunSummary run{};
+  StatsReport stats{};
+  LatencyReport latency{};
+  PausesReport pauses{};
+  SpansReport spans{};
+  const StallsReport* stalls = nullptr;
+  std::vector<ProfileReport> profiles{};  ///< those with samples
+  const PageSeries* series = nullptr;
+  const PauseTimelines* timelines = nullptr;
+  const StackTable* stacks = nullptr;
+  std::vector<Finding> findings{};
+};
+
+/// A fold over the stream, by the sinks of the reports whose figures it shows. Memory is bounded. One thread.
+class PageSink final : public Sink {
+ public:
+  explicit PageSink(const PageOptions& options);
+
+  void header(const RunHeader& header) override;
+  void consume(const Batch& batch, const Registry& registry) override;
+  void flush() override {}
+  void summary(const RunSummary& summary, const Registry& registry) override;
+
+  /// After summary(). Valid as long as this object and the registry.
+  PageReport report(const Registry& registry);
+
+ private:
+  /// Latency would write its reports itself.
+  class Discarded final : public Output {
+   public:
+    bool write(std::string_view) override { return true; }
+    const std::optional<Error>& error() const override { return none_; }
+
+   private:
+    std::optional<Error> none_{};
+  };
+  std::array<Sink*, 8> parts() {
+    return {&stats_, &latency_, &pauses_, &spans_, &stalls_, &profiles_[0], &profiles_[1], &profiles_[2]};
+  }
+
+  std::string input_;
+  Discarded discarded_;
+  PageSeries series_;
+  PauseTimelines timelines_;
+  Stats stats_;
+  Latency latency_;
+  Pauses pauses_;
+  Spans spans_;
+  Stalls stalls_;
+  std::array<Profile, 3> profiles_;  ///< by SampleKind
+  RunHeader header_{};
+  RunSummary run_{};
+  std::uint64_t lost_samples_ = 0;
+  std::uint64_t last_ns_ = 0;
+};
+
+}  // namespace rtev
