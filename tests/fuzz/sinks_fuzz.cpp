@@ -6,6 +6,7 @@
 #include "analysis/diff/diff_report.hpp"
 #include "analysis/diff/recorded_run_sink.hpp"
 #include "analysis/latency/latency_sink.hpp"
+#include "analysis/page/page_sink.hpp"
 #include "analysis/pauses/pauses_sink.hpp"
 #include "analysis/profile/profile_sink.hpp"
 #include "analysis/spans/spans_sink.hpp"
@@ -15,6 +16,7 @@
 #include "formats/format_table.hpp"
 #include "formats/output/output.hpp"
 #include "formats/profile/profile_files.hpp"
+#include "formats/report/report_page.hpp"
 #include "formats/text/run_summary.hpp"
 #include "fuzz/fuzzing.hpp"
 #include "recording/replay.hpp"
@@ -290,6 +292,16 @@ void check_profile(std::uint8_t way, HostileWorld& world) {
   check_text(flame_graph_page(report));
 }
 
+void check_page(HostileWorld& world) {
+  PageSink sink({.input = "trace.fxt", .max_bytes = std::size_t{1} << 16});
+  world.run(sink);
+  PageReport report = sink.report(world.registry());
+  for (const Finding& finding : report.findings)
+    check_text(finding.title + finding.text + finding.next + finding.command);
+  check_text(report_page(report));
+  check_json(report_page_json(report));
+}
+
 void check_diff(HostileWorld& world) {
   RecordedRunSink sink;
   world.run(sink);
@@ -341,6 +353,7 @@ void sinks(Bytes bytes) {
       return json ? check_lines(output.text()) : check_text(output.text());
     }
     case 8: {
+      if (way >= 240) return check_page(world);
       if (way >= 224) return check_profile(input.take<std::uint8_t>(), world);
       if (way >= 192) {
         Stalls stalls({.min_ns = 100, .full = (way & 32) != 0});

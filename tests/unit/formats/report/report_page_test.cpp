@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+// The page of `rtev-bpf report`: its figures are those of the reports, it loads nothing, and no name breaks it.
+#include "formats/report/report_page.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/base64.hpp"
+#include "base/sha256.hpp"
+#include "formats/output/output.hpp"
+#include "support/page_data.hpp"
+#include "unit/analysis/page/page_stream.hpp"
+
+namespace rtev::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+class ReportPageTest : public testing::Test {
+ protected:
+  std::string page() {
+    PageSink sink({.input = "server.fxt"});
+    stream.run(sink);
+    return report_page(sink.report(world.registry));
+  }
+
+  World world;
+  PageStream stream{world};
+};
+
+TEST_F(ReportPageTest, ItsFiguresAreThoseOfTheReports) {
+  stream.collects = true;
+  const json data = page_data_of(page());
+  Stats stats;
+  StringOutput unused;
+  Latency latency({}, unused);
+  Pauses pauses({.input = "server.fxt"});
+  Spans spans({.pattern = "*"});
+  Stalls stalls({});
+  for (Sink* const sink : std::vector<Sink*>{&stats, &latency, &pauses, &spans, &stalls}) stream.run(*sink);
+  EXPECT_EQ(data["stats"], json::parse(stats.report_json(world.registry)));
+  EXPECT_EQ(data["latency"], json::parse(latency.report_json(world.registry)));
+  EXPECT_EQ(data["pauses"], json::parse(pauses.report_json()));
+  json all_spans = json::parse(spans.report_json());
+  for (json& span : all_spans["spans"]) span["slowest"].get_ref<json::array_t&>().resize(3);  // as many as a page has
+  EXPECT_EQ(data["spans"], all_spans);
+  EXPECT_EQ(data["stalls"], json::parse(stalls.report_json()));
+}
+
+TEST_F(ReportPageTest, SumsOverTimeAreThoseOfTheReports) {
+  const json data = page_data_of(page());
+  const json& series = data["series"];
+  std::uint64_t pauses = 0, paused_ns = 0, longest_ns = 0, bytes = 0, sections = 0;
+  for (std::size_t i = 2; i < series["pauses"].size(); i += 3) pauses += series["pauses"][i].get<std::uint64_t>();
+  for (const auto& ns : series["paused_ns"]) {
+    EXPECT_LE(ns, 2 * series["width_ns"].get<std::uint64_t>()) << "there are two domains";
+    paused_ns += ns.get<std::uint64_t>();
+  }
+  for (const auto& ns : series["longest_ns"]) longest_ns = std::max(longest_ns, ns.get<std::uint64_t>());
+  for (const auto& column : series["minor_bytes"]) bytes += column.get<std::uint64_t>();
+  for (const auto& column : series["sections"]) sections += column.get<std::uint64_t>();
+  EXPECT_EQ(pauses, data["latency"]["all"]["count"]);
+  EXPECT_EQ(paused_ns, data["latency"]["all"]["total_ns"]);
+  EXPECT_EQ(longest_ns, data["latency"]["all"]["max_ns"]);
+  EXPECT_EQ(bytes, data["stats"]["total"]["words"]["minor"].get<std::uint64_t>() * 8);
+  EXPECT_EQ(sections, data["stats"]["total"]["stw_led"]);
+  EXPECT_EQ(data["arrivals"]["count"], stream.rounds);
+  EXPECT_EQ(data["arrivals"]["last"][0]["domain"], 1);
+}
+
+TEST_F(ReportPageTest, EachOfTheWorstPausesHasATimeline) {
+  const json data = page_data_of(page());
+  ASSERT_EQ(data["timeline_of"].size(), data["pauses"]["pauses"].size());
+  for (const auto& index : data["timeline_of"]) EXPECT_LT(index.get<std::size_t>(), data["timelines"].size());
+  EXPECT_EQ(data["causes"].size(), data["pauses"]["groups"].size());
+}
+
+TEST_F(ReportPageTest, LoadsNothingAndIsSmallWithoutItsData) {
+  const std::string text = page();
+  for (const char* const scheme : {"http://", "https://", "ws://", "url(//", "src=", "@import"}) {
+    std::string rest = text;
+    // The name of a namespace is none of an address.
+    for (std::size_t at; (at = rest.find("http://www.w3.org/2000/svg")) != std::string::npos;) rest.erase(at, 26);
+    EXPECT_THAT(rest, Not(HasSubstr(scheme)));
+  }
+  EXPECT_LE(text.size() - packed_page_data(text).size(), max_report_template_bytes);
+  EXPECT_THAT(text, HasSubstr("default-src 'none'; style-src 'sha256-"));
+  EXPECT_THAT(text, Not(HasSubstr("unsafe")));
+}
+
+TEST_F(ReportPageTest, ThePolicyAllowsItsOwnScriptAndStyle) {
+  const std::string text = page();
+  const auto hash = [](const std::string& of) {
+    const Sha256 digest = sha256(of);
+    return "'sha256-" + base64({reinterpret_cast<const char*>(digest.data()), digest.size()}) + "'";
+  };
+  const std::string policy = text_between(text, "http-equiv=\"Content-Security-Policy\" content=\"", "\">");
+  EXPECT_THAT(policy, HasSubstr("style-src " + hash(text_between(text, "<style>", "</style>"))));
+  EXPECT_THAT(policy, HasSubstr("script-src " + hash(text_between(text, "<script>", "</script>"))));
+}
+
+TEST_F(ReportPageTest, NoNameBreaksIt) {
+  std::vector<std::string> names = hostile_strings();
+  names.insert(names.end(), {"</script><script>owned=1</script>", "<!--", "<img src=x onerror=owned=1>", "@@", "{}"});
+  stream.rounds = 12;
+  for (const std::string& name : names) {
+    world.registry.process(world.process).comm = name;
+    world.registry.process(world.process).exe = name;
+    world.user_names[1] = name;
+    const std::string text = page();
+    EXPECT_THAT(text, Not(HasSubstr("owned")));
+    EXPECT_THAT(text, Not(HasSubstr("<img")));
+    EXPECT_NO_THROW(page_data_of(text)) << name;
+    EXPECT_TRUE(std::ranges::all_of(packed_page_data(text),
+                                    [](char c) { return std::isalnum(c) || c == '+' || c == '/' || c == '='; }));
+  }
+}
+
+TEST_F(ReportPageTest, WithoutEventsItIsValid) {
+  stream.rounds = 0;
+  const json data = page_data_of(page());
+  EXPECT_EQ(data["latency"]["all"]["count"], 0);
+  EXPECT_FALSE(data["findings"].empty());
+  PageSink sink({});
+  const json empty = page_data_of(report_page(sink.report(world.registry)));
+  EXPECT_EQ(empty["title"], "no OCaml process");
+}
+
+TEST_F(ReportPageTest, AnHourIsNoLargerThanAFewMegabytes) {
+  stream.rounds = 36'000;
+  EXPECT_LT(page().size(), 5'000'000u);
+}
+
+}  // namespace
+}  // namespace rtev::test

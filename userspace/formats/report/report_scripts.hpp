@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// The JavaScript of the page of `rtev-bpf report`, in parts that share one scope: see report_script().
+#pragma once
+
+#include <string_view>
+
+namespace rtev {
+
+/// Elements, figures as text, charts with axes, tables.
+std::string_view report_basics_script();
+/// Verdict, findings, tiles.
+std::string_view report_verdict_script();
+/// Everything over time, and MMU.
+std::string_view report_charts_script();
+/// The worst pauses.
+std::string_view report_pauses_script();
+/// Tables, flame graphs, method, and what puts the page together.
+std::string_view report_sections_script();
+
+}  // namespace rtev

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// The timeline of a pause in the data of a page.
+#pragma once
+
+#include "analysis/page/pause_timelines.hpp"
+#include "base/json_writer.hpp"
+#include "stream/stacks.hpp"
+
+namespace rtev {
+
+void add_timeline(JsonWriter& json, const PauseTimeline& timeline, const StackTable& stacks);
+
+}  // namespace rtev
