@@ -161,10 +161,11 @@ CommandLine::CommandLine() : app_(description, "rtev-bpf") {
   app_.require_subcommand(0, 1);
   // In the order of the help. Last app_ itself, because subcommands would inherit its footer.
   for (const auto& add :
-       {add_ps_command,      add_top_command,     add_summary_command, add_record_command, add_snap_command,
-        add_pauses_command,  add_latency_command, add_stalls_command,  add_tasks_command,  add_stats_command,
-        add_profile_command, add_allocs_command,  add_diff_command,    add_dump_command,   add_convert_command,
-        add_enable_command,  add_disable_command, add_agent_command,   add_doctor_command, add_live_command}) {
+       {add_ps_command,      add_top_command,     add_summary_command, add_report_command, add_record_command,
+        add_snap_command,    add_pauses_command,  add_latency_command, add_stalls_command, add_tasks_command,
+        add_stats_command,   add_profile_command, add_allocs_command,  add_diff_command,   add_dump_command,
+        add_convert_command, add_enable_command,  add_disable_command, add_agent_command,  add_doctor_command,
+        add_live_command}) {
     subcommands_.push_back(add(app_));
     if (subcommands_.back().takes_command) formatter->allow_command(*subcommands_.back().app);
   }

@@ -240,7 +240,7 @@ void add_trace_options(CLI::App& app, TraceOptions& options, StackUse stacks) {
                               "all: those of all threads");
   CLI::Option* const enable =
       app.add_flag("--enable", options.enable,
-                   "switch events of running programs on, for the time of the trace\n"
+                   "switch events on in running programs, for the time of the trace\n"
                    "as rtev-bpf enable does, also of programs that start later; at the end they are switched off");
   app.add_flag("--leave-on", options.leave_on, "with --enable: do not switch them off at the end")->needs(enable);
   app.add_flag("--allow-confined", options.allow_confined,

@@ -20,6 +20,7 @@ struct Subcommand {
 /// rtev-bpf without a subcommand: its options are those of `root` itself.
 Subcommand add_live_command(CLI::App& root);
 Subcommand add_ps_command(CLI::App& root);
+Subcommand add_report_command(CLI::App& root);
 Subcommand add_record_command(CLI::App& root);
 Subcommand add_snap_command(CLI::App& root);
 Subcommand add_top_command(CLI::App& root);
