@@ -55,7 +55,7 @@ run_tests() {
   (cd "$root" && ctest --preset "$preset" --parallel "$(nproc)" --no-tests=error "$@")
 }
 
-# need_npm: installs npm, which downloads the sources of OCaml, and DuckDB.
+# need_npm: installs npm, which downloads the sources of OCaml, DuckDB and axe-core.
 need_npm() {
   command -v npm >/dev/null || {
     say "installing npm"
@@ -111,6 +111,12 @@ get_databases() {
   once "$cache/clickhouse" unpack-clickhouse || true
   [ -e "$cache/duckdb/.complete" ] || say "unpacking DuckDB into $cache/duckdb (once, some seconds)"
   once "$cache/duckdb" unpack-duckdb || true
+}
+
+# get_axe: unpacks axe-core, with which a test checks pages in a browser. Without it, this test skips, or fails in CI.
+get_axe() {
+  [ -e "$cache/axe-core/.complete" ] || say "unpacking axe-core into $cache/axe-core (once, some seconds)"
+  once "$cache/axe-core" unpack-axe || true
 }
 
 # get_prometheus: unpacks the Prometheus that some tests use. Without it, these tests skip, or fail in CI.

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// The page of `rtev-bpf report`: of real programs, and in a real browser.
+#include <cstdlib>
+#include <fstream>
+#include <utility>
+
+#include "live/analysis_fixture.hpp"
+#include "support/files.hpp"
+#include "support/page_data.hpp"
+
+namespace rtev::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class ReportLive : public AnalysisLive {
+ protected:
+  std::string made_page(const std::string& name, const std::string& everywhere, std::uint64_t rounds) {
+    std::string path = dir / name;
+    std::ofstream(path) << page_of_made_stream(everywhere, rounds);
+    return path;
+  }
+
+  /// What happened to pages in a browser; empty if there is none here, which is a failure in CI.
+  std::vector<Json> in_browser(const Strings& pages) {
+    Strings command{"node", RTEV_CHECK_PAGES};
+    command.insert(command.end(), pages.begin(), pages.end());
+    Process browser({.argv = command, .env = {{"RTEV_AXE", RTEV_AXE}}});
+    // Some seconds a page, but not on a loaded machine.
+    const Outcome outcome = browser.wait(std::chrono::minutes(2));
+    EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+    return json_lines(outcome.out);
+  }
+
+  static std::string browser_obstacle() {
+    if (!fs::exists(fs::path(RTEV_AXE) / "axe.min.js")) return "there is no axe-core in " RTEV_AXE;
+    return std::system("command -v node chromium > /dev/null") == 0 ? "" : "node or chromium is not installed";
+  }
+};
+
+TEST_F(ReportLive, ItsFiguresAreThoseOfTheOtherReports) {
+  const Recorded recorded = record("run.fxt", {ocaml_program("collections"), "50", "20", "5", "2"});
+  const std::string path = dir / "run.html";
+  const Outcome outcome = run_tool({"report", "-i", recorded.path, "-o", path});
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("wrote " + path));
+  const Json data = page_data_of(read_file(path));
+  for (const char* const name : {"stats", "latency", "pauses", "stalls"})
+    EXPECT_EQ(data[name], report({name, "-i", recorded.path})) << name;
+  EXPECT_GT(data["latency"]["all"]["count"], 0);
+}
+
+TEST_F(ReportLive, OfAProgramThatItStarts) {
+  const std::string path = dir / "live.html";
+  const Outcome outcome = run_tool({"report", "--stacks", "-o", path, "--", ocaml_program("collections"), "20"});
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  const Json data = page_data_of(read_file(path));
+  EXPECT_EQ(data["processes"], 1);
+  EXPECT_EQ(data["input"], "");
+  EXPECT_FALSE(data["findings"].empty());
+}
+
+TEST_F(ReportLive, OnlyAPageIsWritten) {
+  const Recorded recorded = record("short.fxt", {ocaml_program("hello")});
+  const Outcome refused = run_tool({"report", "-i", recorded.path, "-o", dir / "page.json"});
+  EXPECT_EQ(refused.status.code(), 2) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("give a file with the suffix .html"));
+  const Outcome outcome = run_tool({"report", "-i", recorded.path, "-o", "-"});
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("<!doctype html>"));
+}
+
+TEST_F(ReportLive, InABrowser) {
+  if (const std::string obstacle = browser_obstacle(); !obstacle.empty()) {
+    if (std::getenv("CI") != nullptr) FAIL() << obstacle;
+    GTEST_SKIP() << obstacle;
+  }
+  const std::string late = dir / "late.html";
+  // At the end of its input the program goes on and on.
+  run_tool({"report", "--stacks", "-o", late, "--", "sh", "-c", "exec timeout 2 \"$0\" 60 < /dev/null > /dev/null",
+            ocaml_program("late_domain")});
+  const std::string hostile =
+      made_page("hostile.html", "</script><script>owned=1</script><img src=x onerror=owned=1>\x1b[2J\u202e", 30);
+  const std::string empty = made_page("empty.html", "server", 0);
+
+  const std::vector<Json> found = in_browser({late, hostile, empty});
+  ASSERT_EQ(found.size(), 3U);
+  for (const Json& page : found) {
+    SCOPED_TRACE(page["page"]);
+    for (const char* const what : {"errors", "requests", "dialogs", "violations"})
+      EXPECT_THAT(page[what], IsEmpty()) << page[what];
+    EXPECT_TRUE(page["owned"].is_null());
+    EXPECT_EQ(page["opens_by_key"], true);
+    EXPECT_LE(page["narrow_width"], 400);
+    std::printf("%s: %s bytes, shown after %s ms\n", page["page"].dump().c_str(), page["bytes"].dump().c_str(),
+                page["ready_ms"].dump().c_str());
+  }
+  EXPECT_THAT(found[0]["text"].get<std::string>(), HasSubstr("for domain 1 to stop"));
+  EXPECT_THAT(found[0]["tab_stops"].dump(), HasSubstr("pauses"));
+  EXPECT_THAT(found[1]["text"].get<std::string>(), HasSubstr("<img src=x onerror=owned=1>\\u001b[2J\\u202e"));
+  EXPECT_THAT(found[1]["text"].get<std::string>(), Not(HasSubstr("\u202e")));
+  EXPECT_THAT(found[2]["text"].get<std::string>(), HasSubstr("No pauses"));
+}
+
+}  // namespace
+}  // namespace rtev::test
