@@ -42,14 +42,15 @@ class Findings {
   explicit Findings(const FindingSources& from) : from_(from) {}
 
   std::vector<Finding> all() {
+    // Of the same score what users feel comes before what may be behind it.
     pauses();
-    causes();
+    heap();
+    arrivals();
     gc_share();
     explicit_calls();
-    arrivals();
-    heap();
-    run_queue();
     stalls();
+    run_queue();
+    causes();
     losses();
     std::ranges::stable_sort(found_, std::greater<>(), &Finding::score);
     return std::move(found_);
@@ -74,10 +75,6 @@ class Findings {
   std::string with_stacks() const {
     return from_.input.empty() ? command("report", " --stacks")
                                : fmt::format("rtev-bpf record --stacks -d 10s{}", program());
-  }
-
-  bool has_stacks() const {
-    return std::ranges::any_of(from_.pauses.worst, [](const PauseDetails* pause) { return !pause->stacks.empty(); });
   }
 
   bool has_several_processes() const { return from_.stats.process_count > 1; }
@@ -112,9 +109,9 @@ class Findings {
                              Duration{worst.begin_ns - std::min(worst.begin_ns, from_.pauses.run_ns)}, blame,
                              Counted{wall.count(), "pause", "pauses"}, Duration{wall.percentile(99)});
     if (found.score != Score::ok) {
-      found.next = has_stacks() ? "The events around it:" : "Stacks would say where the program was:";
+      found.next = from_.has_stacks ? "The events around it:" : "Stacks would say where the program was:";
       found.command =
-          !has_stacks() ? with_stacks()
+          !from_.has_stacks ? with_stacks()
           : from_.input.empty()
               ? command("pauses", " --full --stacks")
               : fmt::format("{}", DumpCommand{from_.input, worst.begin_ns, worst.end_ns, from_.pauses.run_ns});
@@ -190,10 +187,10 @@ class Findings {
                       .section = "rates",
                       .title = fmt::format("{} of the Gc module", Counted{count, "explicit call", "explicit calls"}),
                       .text = fmt::format("The program collected by itself: {}.", list),
-                      .next = has_stacks()
-                                  ? "Each of these calls stops all domains. The flame graphs show who makes them."
-                                  : "Each of these calls stops all domains. Stacks would say who makes them:",
-                      .command = has_stacks() ? "" : with_stacks()});
+                      .next = from_.has_stacks
+                                  ? "They stop the program whenever it asks. The flame graphs show who asks."
+                                  : "They stop the program whenever it asks. Stacks would say who asks:",
+                      .command = from_.has_stacks ? "" : with_stacks()});
   }
 
   void arrivals() {
@@ -213,8 +210,8 @@ class Findings {
       const LastArrival& worst = last.front();
       found.text += fmt::format(" Most of the time all waited for domain {}{}: {}, {} together.", worst.domain,
                                 of(worst.comm, worst.pid), times(worst.sections), Duration{worst.total_ns});
-      found.next = has_stacks() ? "" : "Stacks say which code ran without a safepoint:";
-      found.command = has_stacks() ? command("pauses", " --full") : with_stacks();
+      found.next = from_.has_stacks ? "" : "Stacks say which code ran without a safepoint:";
+      found.command = from_.has_stacks ? command("pauses", " --full") : with_stacks();
     }
     found_.push_back(std::move(found));
   }
@@ -242,7 +239,7 @@ class Findings {
       }
       found.text += '.';
       found.next = "See who allocates:";
-      found.command = from_.input.empty() ? command("allocs", "") : command("stats", " --full");
+      found.command = from_.has_stacks || from_.input.empty() ? command("allocs", "") : command("stats", " --full");
       found_.push_back(std::move(found));
       if (std::ranges::count(found_, std::string_view("heap"), &Finding::section) >= max_growing) return;
     }
@@ -266,8 +263,10 @@ class Findings {
     }
     const std::uint64_t known_ns = all.split.total() - all.split.unknown;
     if (known_ns == 0) return;
-    const std::uint64_t percent = percent_of(all.split.runnable, known_ns);
-    Finding found{.score = runnable_percent.score(percent), .section = "causes"};
+    // Short pauses may wait: nobody feels it.
+    const Score most = pause_score() == Score::ok ? Score::info : Score::bad;
+    Finding found{.score = std::min(most, runnable_percent.score(percent_of(all.split.runnable, known_ns))),
+                  .section = "causes"};
     found.title = found.score == Score::ok ? "CPUs were there when needed" : "Pauses waited for a CPU";
     found.text = fmt::format("In pauses, threads were ready to run without a CPU for {} of {} ({}).",
                              Duration{all.split.runnable}, Duration{known_ns}, Percent{all.split.runnable, known_ns});

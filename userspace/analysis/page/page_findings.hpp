@@ -35,6 +35,7 @@ struct FindingSources {
   const PausesReport& pauses;
   const StallsReport& stalls;
   const PageSeries& series;
+  bool has_stacks = false;
   std::uint64_t lost_samples = 0;
   std::string input{};  ///< a recording as an argument of a shell; empty: none
 };

@@ -26,8 +26,8 @@ struct SeriesIds {
  private:
   static SeriesIds find(Family family) {
     SeriesIds ids{.minor = find_counter(family, "minor_allocated"), .promoted = find_counter(family, "minor_promoted")};
-    for (std::uint16_t id = 0; id < ids.explicits.size(); ++id)
-      ids.explicits[id] = phase_name(family, id).starts_with("explicit_gc_");
+    for (std::size_t id = 0; id < ids.explicits.size(); ++id)
+      ids.explicits[id] = phase_name(family, static_cast<std::uint16_t>(id)).starts_with("explicit_gc_");
     return ids;
   }
 };
@@ -117,8 +117,9 @@ void PageSeries::add_section(const PauseDetails& pause, const PauseSection& part
 
 std::vector<LastArrival> PageSeries::last_arrivals() const {
   std::vector<LastArrival> all;
+  all.reserve(last_arrivals_.size());
   for (const auto& [key, domain] : last_arrivals_) all.push_back(domain);
-  std::ranges::stable_sort(all, std::greater<>(), &LastArrival::total_ns);
+  std::ranges::sort(all, std::greater<>(), &LastArrival::total_ns);
   return all;
 }
 

@@ -30,8 +30,9 @@ PageSink::PageSink(const PageOptions& options)
                    }}),
       spans_({.pattern = "*", .input = options.input}),
       stalls_({.input = options.input}),
-      profiles_{profile_of(SampleKind::on_cpu, options), profile_of(SampleKind::off_cpu, options),
-                profile_of(SampleKind::allocation, options)} {}
+      on_cpu_(profile_of(SampleKind::on_cpu, options)),
+      off_cpu_(profile_of(SampleKind::off_cpu, options)),
+      allocations_(profile_of(SampleKind::allocation, options)) {}
 
 void PageSink::header(const RunHeader& header) {
   header_ = header;
@@ -69,8 +70,8 @@ PageReport PageSink::report(const Registry& registry) {
                     .series = &series_,
                     .timelines = &timelines_,
                     .stacks = &registry.stacks()};
-  for (const Profile& profile : profiles_) {
-    ProfileReport found = profile.report(registry);
+  for (const Profile* const profile : {&on_cpu_, &off_cpu_, &allocations_}) {
+    ProfileReport found = profile->report(registry);
     if (found.shown(found.all).samples > 0) report.profiles.push_back(std::move(found));
   }
   report.findings = findings_of({.stats = report.stats,
@@ -78,6 +79,7 @@ PageReport PageSink::report(const Registry& registry) {
                                  .pauses = report.pauses,
                                  .stalls = *report.stalls,
                                  .series = series_,
+                                 .has_stacks = !report.profiles.empty(),
                                  .lost_samples = lost_samples_,
                                  .input = input_});
   return report;

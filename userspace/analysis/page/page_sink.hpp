@@ -68,7 +68,7 @@ class PageSink final : public Sink {
     std::optional<Error> none_{};
   };
   std::array<Sink*, 8> parts() {
-    return {&stats_, &latency_, &pauses_, &spans_, &stalls_, &profiles_[0], &profiles_[1], &profiles_[2]};
+    return {&stats_, &latency_, &pauses_, &spans_, &stalls_, &on_cpu_, &off_cpu_, &allocations_};
   }
 
   std::string input_;
@@ -80,7 +80,7 @@ class PageSink final : public Sink {
   Pauses pauses_;
   Spans spans_;
   Stalls stalls_;
-  std::array<Profile, 3> profiles_;  ///< by SampleKind
+  Profile on_cpu_, off_cpu_, allocations_;
   RunHeader header_{};
   RunSummary run_{};
   std::uint64_t lost_samples_ = 0;

@@ -92,7 +92,7 @@ class PauseTimelines final : private PauseListener, private ThreadObserver {
     std::vector<Open> open{};  ///< outermost first
   };
 
-  void on_phase_begin(const DomainLife& domain, const PhaseBegin& phase) override;
+  void on_phase_begin(const DomainLife& life, const PhaseBegin& phase) override;
   void on_phase_end(const DomainLife& domain, const PhaseEnd& phase) override { close(domain, phase, true); }
   void on_phase_dropped(const DomainLife& domain, const PhaseEnd& phase, Unfinished /*reason*/) override {
     close(domain, phase, false);
@@ -100,7 +100,7 @@ class PauseTimelines final : private PauseListener, private ThreadObserver {
   void on_domain_end(const DomainLife& domain, std::uint64_t /*time_ns*/) override { domains_.erase(domain.key()); }
   void on_thread_interval(const ThreadInterval& interval) override;
 
-  void close(const DomainLife& domain, const PhaseEnd& phase, bool ended);
+  void close(const DomainLife& life, const PhaseEnd& phase, bool ended);
   static PauseTimeline::State state_of(const ThreadInterval& interval);
   void pass(std::uint64_t time_ns);
   void capture(PauseTimeline timeline, std::uint64_t now_ns);

@@ -34,7 +34,7 @@ std::string report_page(PageReport report) {
   page += style;
   page += "</style>\n</head>\n";
   page += report_body();
-  page += "<script id=\"data\" type=\"application/octet-stream\">";
+  page += R"(<script id="data" type="application/octet-stream">)";
   page += base64(gzip_compressed(json));
   page += "</script>\n<script>";
   page += script;
