@@ -26,6 +26,7 @@ struct MetricsOptions {
   GroupTemplate groups = GroupTemplate::parse(GroupTemplate::standard).value();
   std::size_t max_groups = 50;  ///< further programs are counted in the group "other"
   UserMetricOptions user{};
+  bool tasks = false;  ///< count fibers and other tasks
   /// Pauses of this length and longer become spans; 0: none.
   std::uint64_t pause_span_ns = 0;
 };

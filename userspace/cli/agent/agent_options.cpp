@@ -44,6 +44,7 @@ void add_metrics_options(CLI::App& app, const std::shared_ptr<AgentOptions>& opt
   add_globs("--user-spans", user.spans, "also measure user spans with these names");
   add_globs("--user-events", user.events, "also count user events with these names");
   add_globs("--user-values", user.values, "also report the last values of integer user events with these names");
+  app.add_flag("--tasks", options->metrics.tasks, "also count fibers of Eio and tasks of Miou, by state");
 }
 
 }  // namespace

@@ -68,9 +68,9 @@ void add_dump_metrics(MetricVisitor& visitor, const flight::RecorderFigures& fig
   visitor.value(joined, static_cast<std::int64_t>(figures.joined));
 }
 
-EventKinds unused_events(const UserMetricOptions& user) {
+EventKinds unused_events(const MetricsOptions& metrics) {
   EventKinds unused = kinds_of({EventKind::alloc});
-  if (!user.any()) {
+  if (!metrics.user.any() && !metrics.tasks) {
     unused |= kinds_of({EventKind::user_unit, EventKind::user_int, EventKind::user_begin, EventKind::user_end,
                         EventKind::user_custom});
   }
@@ -205,7 +205,7 @@ int AgentRun::trace(const Invocation& invocation) {
                                  .output = output,
                                  .max_delay = agent_delay,
                                  .is_full = [&] { return has_to_end(); },
-                                 .unused = explains ? EventKinds() : unused_events(options_.metrics.user),
+                                 .unused = explains ? EventKinds() : unused_events(options_.metrics),
                                  .sums_usage = !explains,
                                  .shows_services = true,
                                  .watched = std::move(watched),
