@@ -69,7 +69,8 @@ TEST_F(TopLive, ShowsAProcessAndGoesBackInTime) {
   terminal.press({"p", "Enter"});
   terminal.until([](const std::string& shown) { return shown.contains("[paused") && shown.contains("long_pause/"); });
   terminal.press({"p"});
-  EXPECT_THAT(terminal.until("LONG PAUSES BY CAUSE"), AllOf(HasSubstr("DOMAIN"), HasSubstr("the longest: 2")));
+  EXPECT_THAT(terminal.until("LONGEST PAUSES SINCE THE START"),
+              AllOf(HasSubstr("DOMAIN"), HasSubstr("the longest: 2")));
   terminal.press({"Left"});
   terminal.until("[paused 1");
   terminal.press({"Escape", "/", "n", "o", "n", "e", "Enter"});

@@ -50,13 +50,20 @@ double number(std::uint64_t count) {
 
 using Process = const ProcessFigures&;
 
+/// "server", "server (ended)".
+std::string name(Process process) {
+  constexpr std::string_view ended = " (ended)";
+  const std::string comm = escaped(process.comm);
+  if (!process.ended) return cut(comm, name_width);
+  return cut(comm, name_width - ended.size()) + std::string(ended);
+}
+
 constexpr double half = 0.5, long_pause_ns = 100e6;
 
 constexpr std::array columns{
     Column{"PID", "id of the process", 7, false, 0, [](Process p) { return std::to_string(p.pid); },
            [](Process p) { return -number(static_cast<std::uint64_t>(p.pid)); }, 0},
-    Column{"NAME", "its name", name_width, true, 0, [](Process p) { return cut(escaped(p.comm), name_width); }, nullptr,
-           0},
+    Column{"NAME", "its name", name_width, true, 0, [](Process p) { return name(p); }, nullptr, 0},
     Column{"DOM", "domains that run", 4, false, 9, [](Process p) { return std::to_string(p.domains); },
            [](Process p) { return static_cast<double>(p.domains); }, 0},
     Column{"CPU%", "time of its threads on a CPU, of one CPU", 6, false, 2,
@@ -103,11 +110,11 @@ std::span<const Column> all_columns() {
   return columns;
 }
 
-std::vector<const Column*> columns_within(std::size_t width) {
+std::vector<const Column*> columns_within(std::size_t width, const Column* always) {
   std::vector<const Column*> by_rank;
   by_rank.reserve(columns.size());
   for (const Column& column : columns) by_rank.push_back(&column);
-  std::ranges::stable_sort(by_rank, {}, &Column::rank);
+  std::ranges::stable_sort(by_rank, {}, [&](const Column* column) { return column == always ? 0 : column->rank; });
   std::vector<const Column*> shown;
   std::size_t used = 0;
   for (const Column* const column : by_rank) {

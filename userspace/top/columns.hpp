@@ -29,8 +29,8 @@ struct Column {
 
 /// From left to right.
 std::span<const Column> all_columns();
-/// Those that fit.
-std::vector<const Column*> columns_within(std::size_t width);
+/// Those that fit; among the first of them `always`, if that is not null.
+std::vector<const Column*> columns_within(std::size_t width, const Column* always);
 /// The column of a name as in --sort: its title in lower case without "%" and "/s".
 const Column* column_named(std::string_view name);
 std::string name_of(const Column& column);

@@ -19,6 +19,7 @@ struct ProcessFigures {
   std::int32_t pid = 0;
   std::string comm{};                 ///< any bytes: escape it
   std::string version{};              ///< of OCaml, likewise
+  bool ended = false;                 ///< in this interval
   std::uint64_t interval_ns{};        ///< the time that the figures are of
   std::size_t domains = 0;            ///< that run
   std::optional<double> cpu_share{};  ///< of one CPU, by all of its threads
@@ -63,6 +64,7 @@ struct ProcessDetails {
   std::vector<DomainDetails> domains{};
   std::vector<std::string> causes{};  ///< of its long pauses since the start: "12 × waited for domain 1 ... "
   std::string worst{};                ///< a sentence about the longest pause since the start; empty: there was none
+  std::vector<std::string> tasks{};   ///< the longest runs of fibers and other tasks since the start, and who waited
   std::vector<SpanDetails> spans{};   ///< those with most time first
   std::size_t other_spans = 0;        ///< names that are not listed
 };
@@ -72,7 +74,8 @@ struct Frame {
   std::uint64_t realtime_ns = 0;  ///< the same, CLOCK_REALTIME; 0: unknown
   std::uint64_t elapsed_ns = 0;   ///< since the start of the run
   std::uint64_t interval_ns = 0;
-  std::vector<ProcessFigures> processes{};  ///< that run, by index
+  bool is_partial = false;                  ///< the stream ended before the interval did
+  std::vector<ProcessFigures> processes{};  ///< that run, or ended in the interval, by index
   std::uint64_t events = 0, lost_words = 0;
   std::uint64_t dropped = 0;              ///< scheduler events
   std::string worst{};                    ///< a sentence about the longest pause that ended; empty: there was none

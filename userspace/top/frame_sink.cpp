@@ -49,6 +49,7 @@ FrameSink::FrameSink(const FrameOptions& options, Done done)
 void FrameSink::header(const RunHeader& header) {
   header_ = header;
   stats_.header(header);
+  tasks_.header(header);
   begin_ns_ = now_ns_ = header.begin_ns();
   next_ns_ = begin_ns_ + options_.interval_ns;
 }
@@ -86,6 +87,7 @@ void FrameSink::take(const Batch& batch, const Registry& registry) {
   }
   now_ns_ = std::max(now_ns_, batch.events().back().time);
   stats_.consume(batch, registry);
+  tasks_.consume(batch, registry);
 }
 
 /// Those that end until then.
@@ -111,12 +113,20 @@ void FrameSink::end_interval(std::uint64_t time_ns, const Registry& registry) {
   std::unordered_map<std::int32_t, ProcessIndex> newest;
   for (const auto& [index, info] : registry.indexed_processes()) newest[info.pid] = std::max(newest[info.pid], index);
   const StatsReport report = stats_.report(registry);
+  frame.is_partial = frame.interval_ns < options_.interval_ns;
+  std::unordered_map<std::int32_t, const ProcessStats*> shown;
   for (const ProcessStats& process : report.processes) {
     const auto index = newest.find(process.pid);
-    if (process.ended || index == newest.end() || registry.process(index->second).start_ticks != process.start_ticks)
-      continue;
-    frame.processes.push_back(figures_of(index->second, process, time_ns));
-    if (options_.details) frame.details.push_back(details_of(index->second, process));
+    if (index == newest.end() || registry.process(index->second).start_ticks != process.start_ticks) continue;
+    // Those that ended are shown once. After an exec the program before has the same pid.
+    const bool was_shown = process.begin_ns < begin_ns_ && !before_.contains(index->second);
+    if (process.ended && (was_shown || process.did_nothing())) continue;
+    const ProcessStats*& one = shown[process.pid];
+    if (one == nullptr || one->ended) one = &process;
+  }
+  for (const auto& [pid, process] : shown) {
+    frame.processes.push_back(figures_of(newest[pid], *process, time_ns));
+    if (options_.details) frame.details.push_back(details_of(newest[pid], *process));
   }
   std::ranges::sort(frame.processes, {}, &ProcessFigures::index);
   for (const ProcessFigures& process : frame.processes) {
@@ -129,9 +139,13 @@ void FrameSink::end_interval(std::uint64_t time_ns, const Registry& registry) {
   begin_ns_ = time_ns;
 
   // Of processes that are gone nothing is kept.
-  std::erase_if(before_, [&](const auto& entry) { return frame.find(entry.first) == nullptr; });
+  const auto is_gone = [&](ProcessIndex index) {
+    const ProcessFigures* const process = frame.find(index);
+    return process == nullptr || process->ended;
+  };
+  std::erase_if(before_, [&](const auto& entry) { return is_gone(entry.first); });
   std::erase_if(activities_, [&](const auto& entry) {
-    if (frame.find(entry.first) != nullptr) return false;
+    if (!is_gone(entry.first)) return false;
     with_causes_ -= entry.second.causes != nullptr;
     return true;
   });
@@ -143,8 +157,12 @@ ProcessFigures FrameSink::figures_of(ProcessIndex index, const ProcessStats& pro
   Before& before = before_[index];
   const StatsFigures &now = process.figures, &then = before.figures;
   const std::uint64_t interval_ns = rise(time_ns, begin_ns_);
-  ProcessFigures figures{
-      .index = index, .pid = process.pid, .comm = process.comm, .version = process.version, .interval_ns = interval_ns};
+  ProcessFigures figures{.index = index,
+                         .pid = process.pid,
+                         .comm = process.comm,
+                         .version = process.version,
+                         .ended = process.ended,
+                         .interval_ns = interval_ns};
   figures.domains = static_cast<std::size_t>(std::ranges::count(process.domains, false, &DomainStats::ended));
   if (now.cpu_ns) figures.cpu_share = share_of(rise(*now.cpu_ns, then.cpu_ns.value_or(0)), interval_ns);
   figures.gc_share = share_of(rise(now.gc_ns, then.gc_ns), rise(now.domain_ns, then.domain_ns));
@@ -168,7 +186,8 @@ ProcessFigures FrameSink::figures_of(ProcessIndex index, const ProcessStats& pro
   const std::uint64_t promoted = rise(now.promoted_words, then.promoted_words);
   const std::uint64_t major = rise(now.major_words.value_or(0), then.major_words.value_or(0));
   figures.allocated_bytes = bytes_of_words(minor + (major - std::min(major, promoted)));
-  if (minor > 0) figures.promoted_share = share_of(promoted, minor);
+  // A slice may promote what was allocated before.
+  if (minor > 0) figures.promoted_share = std::min(share_of(promoted, minor), 1.0);
   if (process.heap_words.count() > 0) {
     const std::uint64_t bytes = bytes_of_words(process.heap_words.last());
     figures.heap_bytes = bytes;
@@ -190,7 +209,7 @@ ProcessFigures FrameSink::figures_of(ProcessIndex index, const ProcessStats& pro
 }
 
 ProcessDetails FrameSink::details_of(ProcessIndex index) {
-  if (registry_ == nullptr) return {};
+  if (registry_ == nullptr || !before_.contains(index)) return {};
   const ProcessInfo& info = registry_->process(index);
   const StatsReport report = stats_.report(*registry_);
   for (const ProcessStats& process : report.processes)
@@ -222,6 +241,7 @@ ProcessDetails FrameSink::details_of(ProcessIndex index, const ProcessStats& pro
     }
     if (worst != nullptr) details.worst = sentence_about(*worst, false);
   }
+  details.tasks = task_lines(index);
   for (const UserEventStats& event : process.user_events) {
     if (event.durations.count() == 0) continue;
     details.spans.push_back({.name = escaped(event.name),
@@ -236,6 +256,25 @@ ProcessDetails FrameSink::details_of(ProcessIndex index, const ProcessStats& pro
     details.spans.resize(max_spans);
   }
   return details;
+}
+
+/// "300ms fiber 3 "worker" on domain 0; kept waiting: fiber 2 "ticker" up to 300ms (sleep)".
+std::vector<std::string> FrameSink::task_lines(ProcessIndex index) const {
+  std::vector<std::string> lines;
+  const TaskProgram* const program = tasks_.program(index);
+  if (program == nullptr) return lines;
+  for (const TaskRun& run : program->longest | std::views::take(max_runs)) {
+    TextBuffer line;
+    print(line, "{} {} on domain {}", Duration{run.length_ns()}, TaskName{run.task}, run.domain);
+    std::string_view separator = "; kept waiting: ";
+    for (const TaskWait& wait : run.waits | std::views::take(max_waits)) {
+      print(line, "{}{} {}{}", separator, TaskName{wait.task}, wait.certain ? "" : "up to ", Duration{wait.ns});
+      if (!wait.operation.empty()) print(line, " ({})", Escaped{wait.operation});
+      separator = ", ";
+    }
+    lines.emplace_back(line.text());
+  }
+  return lines;
 }
 
 /// What a domain does now.

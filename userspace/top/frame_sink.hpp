@@ -15,6 +15,7 @@
 #include "analysis/pauses/cause_groups.hpp"
 #include "analysis/pauses/pause_analyzer.hpp"
 #include "analysis/stats/stats_sink.hpp"
+#include "analysis/tasks/tasks_sink.hpp"
 #include "stream/sink.hpp"
 #include "top/frame.hpp"
 
@@ -68,7 +69,7 @@ class FrameSink final : public Sink, private PauseConsumer {
   };
   /// How many processes have their causes kept: those of one may take megabytes.
   static constexpr std::size_t max_with_causes = 64;
-  static constexpr std::size_t max_causes = 6, max_spans = 8, max_domains = 128;
+  static constexpr std::size_t max_causes = 6, max_spans = 8, max_domains = 128, max_runs = 3, max_waits = 3;
   static constexpr std::uint64_t growth_window_ns = 60'000'000'000;
 
   void take(const Batch& batch, const Registry& registry);
@@ -76,6 +77,7 @@ class FrameSink final : public Sink, private PauseConsumer {
   void end_interval(std::uint64_t time_ns, const Registry& registry);
   ProcessFigures figures_of(ProcessIndex index, const ProcessStats& process, std::uint64_t time_ns);
   ProcessDetails details_of(ProcessIndex index, const ProcessStats& process);
+  std::vector<std::string> task_lines(ProcessIndex index) const;
   std::string state_of(std::int32_t pid, std::uint16_t domain, const Domain* known) const;
   CauseGroups& causes_of(Activity& activity);
   std::string sentence_about(const PauseDetails& pause, bool with_program) const;
@@ -92,6 +94,7 @@ class FrameSink final : public Sink, private PauseConsumer {
   Done done_;
   Stats stats_;
   PauseAnalyzer analyzer_;
+  Tasks tasks_{{}};
   const Registry* registry_ = nullptr;  ///< the last one; null after summary()
   std::unordered_map<ProcessIndex, Activity> activities_;
   std::unordered_map<ProcessIndex, Before> before_;

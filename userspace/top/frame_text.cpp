@@ -31,6 +31,7 @@ std::string totals_text(const Frame& frame) {
   const auto rate = static_cast<std::uint64_t>(seconds > 0 ? static_cast<double>(frame.events) / seconds : 0);
   std::string text = fmt::format("{}, {} events/s", Counted{frame.processes.size(), "OCaml process", "OCaml processes"},
                                  Grouped{rate});
+  if (frame.is_partial) text += fmt::format(", of the last {} only", Duration{frame.interval_ns});
   if (frame.lost_words > 0) text += fmt::format(", {} lost!", Counted{frame.lost_words, "word", "words"});
   if (frame.dropped > 0)
     text += fmt::format(", {} lost!", Counted{frame.dropped, "scheduler event", "scheduler events"});
@@ -68,6 +69,7 @@ std::string frame_json(const Frame& frame, const RunHeader& run, const Column* s
           json.member("pid", process->pid);
           json.member("comm", process->comm);
           json.member("version", process->version);
+          json.member("ended", process->ended);
           json.member("domains", process->domains);
           json.member("cpu_share", process->cpu_share);
           json.member("gc_share", process->gc_share);

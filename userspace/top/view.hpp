@@ -61,7 +61,7 @@ class View {
   Line last_line() const;
   void draw_list(Lines& lines, std::size_t width, std::size_t height);
   void draw_process(Lines& lines, std::size_t width, std::size_t height);
-  static Lines help();
+  static Lines help(std::size_t width);
   void add_scrolled(Lines& lines, const Lines& all, std::size_t height);
   Line titles(const std::vector<const Column*>& columns, std::size_t line_width) const;
   Line row(const ProcessFigures& process, const std::vector<const Column*>& columns, std::size_t line_width,

@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t minute = 60;  ///< frames, of a second as a rule
 constexpr std::size_t least_line = 10, wide_line = 26, greatest_line = minute;
 constexpr std::size_t narrow = 60, wide = 110;  ///< columns of a screen
+constexpr std::size_t least_height = 16;        ///< for sentences of several lines
 
 std::string aligned(const Column& column, const std::string& text) {
   const std::string blanks(column.width - std::min(column.width, columns_of(text)), ' ');
@@ -49,7 +50,7 @@ Lines View::draw(std::size_t width, std::size_t height) {
   Lines lines;
   lines.push_back(title());
   if (screen_ == Screen::help) {
-    add_scrolled(lines, help(), height);
+    add_scrolled(lines, help(width), height);
   } else if (history_.empty()) {
     lines.emplace_back("looking for OCaml processes ...");
   } else if (screen_ == Screen::process) {
@@ -93,14 +94,16 @@ Line View::last_line() const {
 }
 
 void View::draw_list(Lines& lines, std::size_t width, std::size_t height) {
-  if (frame().worst.empty()) {
-    lines.emplace_back("no pause ended in this time");
-  } else {
-    lines.emplace_back("longest pause: " + frame().worst);
-  }
+  Lines cause;
+  add_folded(cause, frame().worst.empty() ? "no pause ended in this time" : "longest pause: " + frame().worst, width,
+             2);
+  // Where there is little room, the beginning has to do.
+  if (height < least_height) cause.resize(1);
+  lines.insert(lines.end(), cause.begin(), cause.end());
   constexpr std::size_t mark = 1;  // of the selected row
   const std::size_t wanted_line = width < narrow ? 0 : width < wide ? least_line : wide_line;
-  const std::vector<const Column*> columns = columns_within(width - std::min(width, mark + 1 + wanted_line));
+  const std::vector<const Column*> columns =
+      columns_within(width - std::min(width, mark + 1 + wanted_line), options_.sorted_by);
   std::size_t used = mark;
   for (const Column* const column : columns) used += 1 + column->width;
   const std::size_t line_width = std::min(greatest_line, width - std::min(width, used + 1));
@@ -200,7 +203,7 @@ Lines View::process_lines(const ProcessFigures& process, std::size_t width) cons
   }
 
   lines.emplace_back();
-  lines.emplace_back("DOMAIN   GC%  PAUSES    WORST  STATE", Style::title);
+  lines.emplace_back("DOMAIN   GC%  PAUSES    WORST  STATE NOW; THE OTHERS SINCE THE START", Style::title);
   lines.back().pad(width, Style::title);
   for (const DomainDetails& domain : details_->domains) {
     lines.emplace_back(fmt::format("{:>6} {:>5} {:>7} {:>8}  {}", domain.name, percent(domain.gc_share), domain.pauses,
@@ -209,10 +212,16 @@ Lines View::process_lines(const ProcessFigures& process, std::size_t width) cons
   }
   if (!details_->causes.empty()) {
     lines.emplace_back();
-    lines.emplace_back("LONG PAUSES BY CAUSE", Style::title);
+    lines.emplace_back("LONGEST PAUSES SINCE THE START, BY CAUSE", Style::title);
     lines.back().pad(width, Style::title);
     for (const std::string& cause : details_->causes) add_folded(lines, "  " + cause, width, 6);
     add_folded(lines, "  the longest: " + details_->worst, width, 6);
+  }
+  if (!details_->tasks.empty()) {
+    lines.emplace_back();
+    lines.emplace_back("LONGEST RUNS OF FIBERS AND TASKS, WITHOUT LETTING OTHERS RUN", Style::title);
+    lines.back().pad(width, Style::title);
+    for (const std::string& run : details_->tasks) add_folded(lines, "  " + run, width, 6);
   }
   if (!details_->spans.empty()) {
     constexpr std::size_t span_width = 30;
@@ -233,7 +242,7 @@ Lines View::process_lines(const ProcessFigures& process, std::size_t width) cons
   return lines;
 }
 
-Lines View::help() {
+Lines View::help(std::size_t width) {
   Lines lines;
   for (const auto& [keys, meaning] : std::initializer_list<std::pair<const char*, const char*>>{
            {"up, down, PgUp, PgDn, Home, End", "choose a process, or scroll"},
@@ -244,12 +253,13 @@ Lines View::help() {
            {"<- ->", "go back and forth in time"},
            {"d", "write a recording of the last seconds"},
            {"q", "quit"}})
-    lines.emplace_back(fmt::format("  {:<32} {}", keys, meaning));
+    add_folded(lines, fmt::format("  {:<32} {}", keys, meaning), width, 35);
   lines.emplace_back();
   for (const Column& column : all_columns())
-    lines.emplace_back(fmt::format("  {:<9} {}", column.title, column.meaning));
+    add_folded(lines, fmt::format("  {:<9} {}", column.title, column.meaning), width, 12);
   lines.emplace_back();
-  lines.emplace_back(fmt::format("  longest pause in the last minute:  {}", pause_scale));
+  add_folded(lines, fmt::format("  longest pause in the last minute:  {}", pause_scale), width, 4);
+  add_folded(lines, "  heap in the last minute: from its least size (▁) to its greatest (█)", width, 4);
   lines.emplace_back("  !  a value that is worth a look");
   return lines;
 }

@@ -106,7 +106,7 @@ TEST_F(FrameSinkTest, DetailsAreOfTheWholeRun) {
   EXPECT_EQ(details.spans[0].count, 29u);
 }
 
-TEST_F(FrameSinkTest, ProcessesThatEndedAreNotListed) {
+TEST_F(FrameSinkTest, AProcessThatEndedIsListedOnce) {
   const AServer server;
   server.begin(sink);
   server.serve(sink, 1);
@@ -114,10 +114,14 @@ TEST_F(FrameSinkTest, ProcessesThatEndedAreNotListed) {
   server.feed(sink, test::Events(0).add_record(AServer::begin_ns + second, EventKind::process,
                                                ProcessRecord{server.world->process, 0, 0},
                                                static_cast<std::uint16_t>(ProcessAction::exit)));
-  sink.advance(AServer::begin_ns + 2 * second, server.world->registry);
-  ASSERT_THAT(frames, SizeIs(2));
-  EXPECT_THAT(frames[0].processes, SizeIs(1));
-  EXPECT_THAT(frames[1].processes, IsEmpty());
+  sink.advance(AServer::begin_ns + 3 * second, server.world->registry);
+  ASSERT_THAT(frames, SizeIs(3));
+  ASSERT_THAT(frames[0].processes, SizeIs(1));
+  EXPECT_FALSE(frames[0].processes[0].ended);
+  ASSERT_THAT(frames[1].processes, SizeIs(1));
+  EXPECT_TRUE(frames[1].processes[0].ended);
+  EXPECT_THAT(frame_text(frames[1], nullptr), HasSubstr("server (ended)"));
+  EXPECT_THAT(frames[2].processes, IsEmpty());
   EXPECT_THAT(sink.details_of(server.world->process).domains, IsEmpty());
 }
 

@@ -49,6 +49,7 @@ class Findings {
     gc_share();
     explicit_calls();
     stalls();
+    tasks();
     run_queue();
     causes();
     losses();
@@ -64,8 +65,11 @@ class Findings {
   }
 
   std::string program() const {
-    if (from_.stats.processes.empty()) return {};
-    const std::string& comm = from_.stats.processes.front().comm;
+    return from_.stats.processes.empty() ? std::string() : program(from_.stats.processes.front().comm);
+  }
+
+  /// " -n server"; nothing for a name that a shell would change.
+  static std::string program(const std::string& comm) {
     const auto is_plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-'; };
     if (comm.empty() || comm.front() == '-' || !std::ranges::all_of(comm, is_plain)) return {};
     return " -n " + comm;
@@ -128,7 +132,7 @@ class Findings {
     print(text, "Of the {} of {} and longer", Counted{found.count, "pause", "pauses"}, Duration{found.least_ns});
     for (std::size_t i = 0; i < std::min(found.groups.size(), max_shown); ++i) {
       const CauseGroup& group = found.groups[i];
-      print(text, "{} {} ", i == 0 ? ":" : ";", Grouped{group.count});
+      print(text, "{} {} × ", i == 0 ? ":" : ";", Grouped{group.count});
       append(text, CauseName{group, from_.pauses.counts.switches_seen()});
       print(text, " ({} at most)", Duration{group.greatest_ns});
     }
@@ -238,8 +242,10 @@ class Findings {
         found.text += fmt::format(". {} ended", Counted{process.figures.major_cycles, "major cycle", "major cycles"});
       }
       found.text += '.';
-      found.next = "See who allocates:";
-      found.command = from_.has_stacks || from_.input.empty() ? command("allocs", "") : command("stats", " --full");
+      found.next = from_.has_allocations ? "Who allocates:" : "Stacks of allocations would say who allocates:";
+      found.command = from_.has_allocations && !from_.input.empty()
+                          ? command("allocs", "")
+                          : fmt::format("rtev-bpf allocs -d 10s{}", program(process.comm));
       found_.push_back(std::move(found));
       if (std::ranges::count(found_, std::string_view("heap"), &Finding::section) >= max_growing) return;
     }
@@ -301,6 +307,33 @@ class Findings {
     found_.push_back(std::move(found));
   }
 
+  /// The longest run of a fiber that kept others waiting.
+  void tasks() {
+    if (from_.tasks.programs.empty() || from_.tasks.programs.front().longest.empty()) return;
+    const TaskProgram& worst = from_.tasks.programs.front();
+    const TaskRun& run = worst.longest.front();
+    constexpr std::size_t max_shown = 3;
+    TextBuffer text;
+    print(text, "On domain {}{}, {} after the start", run.domain, of(worst.comm, worst.pid),
+          Duration{run.begin_ns - std::min(run.begin_ns, from_.pauses.run_ns)});
+    for (std::size_t i = 0; i < std::min(run.waits.size(), max_shown); ++i) {
+      const TaskWait& wait = run.waits[i];
+      print(text, "{}{} {}{}", i == 0 ? ". It kept waiting: " : ", ", TaskName{wait.task}, wait.certain ? "" : "up to ",
+            Duration{wait.ns});
+      if (!wait.operation.empty()) print(text, " ({})", Escaped{wait.operation});
+    }
+    const std::uint64_t more = run.more_waits + run.waits.size() - std::min(run.waits.size(), max_shown);
+    if (more > 0) print(text, ", and {} more", Grouped{more});
+    text.add('.');
+    found_.push_back({.score = std::max(longest_stall_ns.score(run.length_ns()), Score::info),
+                      .section = "tasks",
+                      .title = fmt::format("{} ran for {} without letting others run", TaskName{run.task},
+                                           Duration{run.length_ns()}),
+                      .text = std::string(text.text()),
+                      .next = "",
+                      .command = command("tasks", " --full")});
+  }
+
   void losses() {
     std::vector<std::string> what;
     const auto note = [&](std::uint64_t count, std::string_view singular, std::string_view plural) {
@@ -311,9 +344,9 @@ class Findings {
     note(counts.words_before, "word overwritten before it was read", "words overwritten before they were read");
     note(counts.rings_missed, "ring that could not be read", "rings that could not be read");
     note(counts.scheduler_dropped, "scheduler event", "scheduler events");
-    note(counts.scheduler_contradictions, "contradictory switch", "contradictory switches");
     note(counts.unprobed, "gap of probes", "gaps of probes");
     note(from_.lost_samples, "stack sample", "stack samples");
+    if (from_.is_cut) what.emplace_back("the end of the recording, which was cut");
     if (what.empty()) {
       found_.push_back({.score = Score::ok,
                         .section = "method",
@@ -321,12 +354,13 @@ class Findings {
                         .text = "All events of the time were read: the figures are complete."});
       return;
     }
-    const bool is_severe = from_.stats.total.lost_words > 0 || counts.rings_missed > 0 || counts.words_before > 0;
+    const bool is_severe =
+        from_.stats.total.lost_words > 0 || counts.rings_missed > 0 || counts.words_before > 0 || from_.is_cut;
     found_.push_back({.score = is_severe ? Score::warning : Score::info,
                       .section = "method",
                       .title = "Events are missing",
                       .text = fmt::format("Missing: {}. Counts and sums are lower bounds.", fmt::join(what, ", ")),
-                      .next = is_severe ? "Larger rings lose less: OCAMLRUNPARAM=e=20." : ""});
+                      .next = from_.stats.total.lost_words > 0 ? "Larger rings lose less: OCAMLRUNPARAM=e=20." : ""});
   }
 
   static constexpr std::ptrdiff_t max_growing = 3;

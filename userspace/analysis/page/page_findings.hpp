@@ -12,6 +12,7 @@
 #include "analysis/pauses/pauses_report.hpp"
 #include "analysis/stalls/stalls_report.hpp"
 #include "analysis/stats/stats_report.hpp"
+#include "analysis/tasks/tasks_report.hpp"
 
 namespace rtev {
 
@@ -35,7 +36,10 @@ struct FindingSources {
   const PausesReport& pauses;
   const StallsReport& stalls;
   const PageSeries& series;
+  const TasksReport& tasks;
   bool has_stacks = false;
+  bool has_allocations = false;  ///< stacks of allocations
+  bool is_cut = false;           ///< the end of the recording is missing
   std::uint64_t lost_samples = 0;
   std::string input{};  ///< a recording as an argument of a shell; empty: none
 };

@@ -30,6 +30,7 @@ PageSink::PageSink(const PageOptions& options)
                    }}),
       spans_({.pattern = "*", .input = options.input}),
       stalls_({.input = options.input}),
+      tasks_({.input = options.input}),
       on_cpu_(profile_of(SampleKind::on_cpu, options)),
       off_cpu_(profile_of(SampleKind::off_cpu, options)),
       allocations_(profile_of(SampleKind::allocation, options)) {}
@@ -67,19 +68,26 @@ PageReport PageSink::report(const Registry& registry) {
                     .pauses = pauses_.report(),
                     .spans = spans_.report(),
                     .stalls = &stalls_.report(),
+                    .tasks = &tasks_.report(),
                     .series = &series_,
                     .timelines = &timelines_,
                     .stacks = &registry.stacks()};
+  bool has_allocations = false;
   for (const Profile* const profile : {&on_cpu_, &off_cpu_, &allocations_}) {
     ProfileReport found = profile->report(registry);
-    if (found.shown(found.all).samples > 0) report.profiles.push_back(std::move(found));
+    if (found.shown(found.all).samples == 0) continue;
+    has_allocations |= profile == &allocations_;
+    report.profiles.push_back(std::move(found));
   }
   report.findings = findings_of({.stats = report.stats,
                                  .latency = report.latency,
                                  .pauses = report.pauses,
                                  .stalls = *report.stalls,
                                  .series = series_,
+                                 .tasks = *report.tasks,
                                  .has_stacks = !report.profiles.empty(),
+                                 .has_allocations = has_allocations,
+                                 .is_cut = !run_.complete,
                                  .lost_samples = lost_samples_,
                                  .input = input_});
   return report;

@@ -19,6 +19,7 @@
 #include "analysis/spans/spans_sink.hpp"
 #include "analysis/stalls/stalls_sink.hpp"
 #include "analysis/stats/stats_sink.hpp"
+#include "analysis/tasks/tasks_sink.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev {
@@ -37,6 +38,7 @@ struct PageReport {
   PausesReport pauses{};
   SpansReport spans{};
   const StallsReport* stalls = nullptr;
+  const TasksReport* tasks = nullptr;
   std::vector<ProfileReport> profiles{};  ///< those with samples
   const PageSeries* series = nullptr;
   const PauseTimelines* timelines = nullptr;
@@ -67,8 +69,8 @@ class PageSink final : public Sink {
    private:
     std::optional<Error> none_{};
   };
-  std::array<Sink*, 8> parts() {
-    return {&stats_, &latency_, &pauses_, &spans_, &stalls_, &on_cpu_, &off_cpu_, &allocations_};
+  std::array<Sink*, 9> parts() {
+    return {&stats_, &latency_, &pauses_, &spans_, &stalls_, &tasks_, &on_cpu_, &off_cpu_, &allocations_};
   }
 
   std::string input_;
@@ -80,6 +82,7 @@ class PageSink final : public Sink {
   Pauses pauses_;
   Spans spans_;
   Stalls stalls_;
+  Tasks tasks_;
   Profile on_cpu_, off_cpu_, allocations_;
   RunHeader header_{};
   RunSummary run_{};

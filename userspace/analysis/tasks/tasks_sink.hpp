@@ -41,6 +41,11 @@ class Tasks final : public Sink, private PauseListener, private TaskObserver {
 
   /// After summary().
   const TasksReport& report() const { return report_; }
+  /// Of a process, as of now; null: it has no tasks. Valid until the next call of a non-const function.
+  const TaskProgram* program(ProcessIndex process) const {
+    const auto found = programs_.find(process);
+    return found != programs_.end() ? &found->second : nullptr;
+  }
   /// The lengths of runs, for limits.
   LimitedDurations limited() const;
   std::string report_text() const { return tasks_text(report_); }

@@ -33,7 +33,8 @@ Subcommand add_top_command(CLI::App& root) {
   app->add_flag("-b,--batch", options->batch, "print frames as text instead of a screen");
   add_number_option<std::uint64_t>(*app, "-n,--frames", options->frames, 1, UINT32_MAX,
                                    "with -b: end after N frames (processes by name: --name)");
-  add_time_option(*app, "--interval", options->interval, "the time of a frame (default: 1s)");
+  add_time_option(*app, "--interval", options->interval,
+                  "figures are of this time, and are shown as often (default: 1s)");
   add_choice<std::string>(
       *app, "--sort", options->sort,
       [] {
@@ -47,7 +48,8 @@ Subcommand add_top_command(CLI::App& root) {
   add_json_option(*app, options->json);
   app->get_option("--format")->description("json: print an object for each frame, in a line, as with -b");
   add_time_option(*app, "--keep", options->keep, "how many of the last seconds d writes (default: 10s)");
-  app->add_option("--dumps", options->dumps, "the directory that d writes to (default: that of agent)")
+  app->add_option("--dumps", options->dumps,
+                  "the directory that d writes to (default: /var/lib/rtev-bpf for root, else ~/.local/state/rtev-bpf)")
       ->type_name("DIR");
   add_trace_options(*app, *options);
   add_common_options(*app, *options);

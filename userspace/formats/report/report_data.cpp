@@ -82,6 +82,12 @@ class PageData {
     stalls_ = *report_.stalls;
     cut(stalls_.programs, max_page_loops);
     for (LoopProgram& program : stalls_.programs) cut(program.stalls, max_page_stalls);
+    tasks_ = *report_.tasks;
+    cut(tasks_.programs, max_page_loops);
+    for (TaskProgram& program : tasks_.programs) {
+      cut(program.longest, max_page_stalls);
+      cut(program.operations, max_page_loops);
+    }
   }
 
   std::string title() const {
@@ -115,6 +121,7 @@ class PageData {
     json_.key("pauses").raw(without_newline(report_json(report_.pauses)));
     json_.key("spans").raw(without_newline(spans_json(report_.spans)));
     json_.key("stalls").raw(without_newline(stalls_json(stalls_)));
+    json_.key("tasks").raw(without_newline(tasks_json(tasks_)));
   }
 
   void phases() {
@@ -210,6 +217,7 @@ class PageData {
 
   PageReport& report_;
   StallsReport stalls_{};
+  TasksReport tasks_{};
   std::size_t processes_ = 0;
   JsonWriter json_;
 };

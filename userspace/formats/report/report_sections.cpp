@@ -203,6 +203,62 @@ function stalls() {
   );
 }
 
+function task_name(of) {
+  return of.id + (of.name ? ` "${of.name}"` : of.context_name ? ` of "${of.context_name}"` : "");
+}
+
+function tasks() {
+  const found = data.tasks.programs
+    .flatMap(of => of.longest.map(run => ({ ...run, program: of })))
+    .sort((a, b) => b.duration_ns - a.duration_ns)
+    .slice(0, 20);
+  if (data.tasks.programs.length === 0) return "";
+  if (found.length === 0)
+    return section("tasks", "Fibers and tasks", `None ran for ${duration(data.tasks.min_ns)} without letting others run.`);
+  return section(
+    "tasks",
+    "Fibers and tasks",
+    "The longest times in which one ran without letting others of its domain run, by what they were spent on.",
+    bars(
+      "longest runs",
+      found.map(of => [`${task_name(of.task)} in ${who(of.program)} at ${since(of.begin_ns)}`, span_parts(of.time_ns)]),
+      duration,
+    ),
+    span_legend(),
+    table(
+      "runs as a table",
+      [
+        ["process", "text"],
+        ["fiber or task", "text"],
+        ["domain"],
+        ["at"],
+        ["length"],
+        ["own code"],
+        ["GC"],
+        ["without CPU"],
+        ["blocked"],
+        ["kept waiting", "long"],
+      ],
+      () =>
+        found.map(of => [
+          who(of.program),
+          task_name(of.task),
+          of.domain,
+          since(of.begin_ns),
+          duration(of.duration_ns),
+          duration(of.time_ns.code),
+          duration(of.time_ns.gc + of.time_ns.domains),
+          duration(of.time_ns.no_cpu),
+          duration(of.time_ns.blocked),
+          of.waits
+            .map(wait => `${task_name(wait.task)} ${wait.certain ? "" : "up to "}${duration(wait.ns)} ${wait.operation || ""}`)
+            .join(", "),
+        ]),
+      true,
+    ),
+  );
+}
+
 function flames() {
   if (data.profiles.length === 0)
     return section("flames", "Flame graphs", "This run has no stacks: --stacks takes them.");
@@ -330,6 +386,7 @@ async function show() {
     arrivals(),
     spans(),
     stalls(),
+    tasks(),
     flames(),
     method(),
   ]
