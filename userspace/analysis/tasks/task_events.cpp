@@ -20,7 +20,7 @@ struct TaskLayout {
   TaskLibrary library;
 };
 
-// Sorted. "eio.suspend_domain" is a span: its begin is in the table, its end is told by the kind of the event.
+// Sorted. "eio.suspend_domain" is a span: the kind of the event says whether it begins or ends.
 constexpr std::array task_layouts{
     TaskLayout{"eio.create_cc", EventKind::user_custom, TaskWhat::enter_context, TaskLibrary::eio},
     TaskLayout{"eio.create_fiber", EventKind::user_custom, TaskWhat::create, TaskLibrary::eio},
