@@ -20,13 +20,13 @@ std::size_t bytes_of_first(std::string_view text, std::size_t characters) {
 
 }  // namespace
 
-std::string folded(std::string_view line, std::size_t column, std::size_t indent) {
+std::string folded(std::string_view line, std::size_t column, std::size_t indent, std::size_t columns) {
   std::string out;
   bool is_first = true;
   while (!line.empty()) {
     const std::string_view word = line.substr(0, line.find(' '));
     line.remove_prefix(std::min(word.size() + 1, line.size()));
-    if (!is_first && column + 1 + columns_of(word) > max_columns) {
+    if (!is_first && column + 1 + columns_of(word) > columns) {
       out += '\n' + std::string(indent, ' ');
       column = indent;
     } else if (!is_first) {

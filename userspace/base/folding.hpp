@@ -11,9 +11,9 @@ namespace rtev {
 /// Columns of a line of help and of reports.
 inline constexpr std::size_t max_columns = 100;
 
-/// The words of a line in lines of at most max_columns, where no word is longer. `column`: of the first word; further
+/// The words of a line in lines of at most `columns`, where no word is longer. `column`: of the first word; further
 /// lines are indented by `indent`.
-std::string folded(std::string_view line, std::size_t column, std::size_t indent);
+std::string folded(std::string_view line, std::size_t column, std::size_t indent, std::size_t columns = max_columns);
 
 /// The beginning of a UTF-8 text that takes at most so many columns, with a mark where the rest is missing. 0: all.
 std::string cut(std::string_view text, std::size_t columns);

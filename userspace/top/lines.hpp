@@ -10,7 +10,7 @@
 
 namespace rtev::top {
 
-/// Each can be told apart without colours: the meaning is in the text, too.
+/// Styles only repeat what the text says: no meaning is lost without colours.
 enum class Style : std::uint8_t { plain, bold, dim, title, selected, alarm };
 
 struct Piece {

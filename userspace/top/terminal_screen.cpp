@@ -105,7 +105,7 @@ void handle(int number, void (*handler)(int), struct sigaction* before) {
 }  // namespace
 
 Result<std::unique_ptr<TerminalScreen>> TerminalScreen::open() {
-  // A description of its own: that it does not block concerns nobody else.
+  // Opened again, so that O_NONBLOCK does not change the descriptors of the shell.
   UniqueFd own(::open("/proc/self/fd/1", O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!own || ::tcgetattr(own.get(), &mode_before) != 0)
     return errno_error(errno, "cannot use the terminal", "stdout", "top -b prints text instead");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The screens of a View.
 #include <algorithm>
+#include <ranges>
 
 #include "base/folding.hpp"
 #include "base/text_format.hpp"
@@ -24,24 +25,11 @@ std::string percent(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f}", *share * 100) : "-";
 }
 
-/// Folds a line to the width of a screen, indented by two from the second line on.
+/// A line in as many as the width of the screen needs.
 void add_folded(Lines& lines, std::string_view text, std::size_t width, std::size_t indent) {
-  std::string rest(text);
-  std::size_t begin = 0;
-  while (true) {
-    const std::size_t room = std::max<std::size_t>(width, 20) - begin;
-    if (columns_of(rest) <= room) break;
-    std::size_t at = 0, last_blank = std::string::npos;
-    for (std::size_t columns = 0; at < rest.size() && columns < room; ++at) {
-      if (rest[at] == ' ') last_blank = at;
-      if ((static_cast<unsigned char>(rest[at]) & 0xc0) != 0x80) ++columns;
-    }
-    if (last_blank == std::string::npos || last_blank == 0) break;
-    lines.emplace_back(std::string(begin, ' ') + rest.substr(0, last_blank));
-    rest.erase(0, last_blank + 1);
-    begin = indent;
-  }
-  lines.emplace_back(std::string(begin, ' ') + rest);
+  constexpr std::size_t least_width = 20;
+  const std::string all = folded(text, 0, indent, std::max(width, least_width));
+  for (const auto line : std::views::split(all, '\n')) lines.emplace_back(std::string(std::string_view(line)));
 }
 
 }  // namespace

@@ -269,7 +269,7 @@ class Findings {
     }
     const std::uint64_t known_ns = all.split.total() - all.split.unknown;
     if (known_ns == 0) return;
-    // Short pauses may wait: nobody feels it.
+    // Waits within short pauses do no harm.
     const Score most = pause_score() == Score::ok ? Score::info : Score::bad;
     Finding found{.score = std::min(most, runnable_percent.score(percent_of(all.split.runnable, known_ns))),
                   .section = "causes"};

@@ -20,6 +20,7 @@
 #include "analysis/stalls/stalls_sink.hpp"
 #include "analysis/stats/stats_sink.hpp"
 #include "analysis/tasks/tasks_sink.hpp"
+#include "stream/discarding_output.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev {
@@ -60,21 +61,12 @@ class PageSink final : public Sink {
   PageReport report(const Registry& registry);
 
  private:
-  /// Latency would write its reports itself.
-  class Discarded final : public Output {
-   public:
-    bool write(std::string_view) override { return true; }
-    const std::optional<Error>& error() const override { return none_; }
-
-   private:
-    std::optional<Error> none_{};
-  };
   std::array<Sink*, 9> parts() {
     return {&stats_, &latency_, &pauses_, &spans_, &stalls_, &tasks_, &on_cpu_, &off_cpu_, &allocations_};
   }
 
   std::string input_;
-  Discarded discarded_;
+  DiscardingOutput discarded_;  ///< of Latency, which would write its reports itself
   PageSeries series_;
   PauseTimelines timelines_;
   Stats stats_;

@@ -9,6 +9,7 @@
 #include "analysis/latency/latency_sink.hpp"
 #include "analysis/pauses/pauses_sink.hpp"
 #include "analysis/stats/stats_sink.hpp"
+#include "stream/discarding_output.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev {
@@ -34,18 +35,8 @@ class Summary final : public Sink {
   std::string report_json(const Registry& registry);
 
  private:
-  /// Latency would write its reports itself.
-  class Nowhere final : public Output {
-   public:
-    bool write(std::string_view) override { return true; }
-    const std::optional<Error>& error() const override { return none_; }
-
-   private:
-    std::optional<Error> none_{};
-  };
-
   bool full_;
-  Nowhere nowhere_;
+  DiscardingOutput nowhere_;  ///< of Latency, which would write its reports itself
   Stats stats_;
   Latency latency_;
   Pauses pauses_;

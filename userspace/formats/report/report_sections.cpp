@@ -142,6 +142,9 @@ function spans() {
   );
 }
 
+const time_titles = [["own code"], ["GC"], ["without CPU"], ["blocked"]];
+const time_cells = of => [of.code, of.gc + of.domains, of.no_cpu, of.blocked].map(duration);
+
 function stalls() {
   const found = data.stalls.programs
     .flatMap(of => of.stalls.map(stall => ({ ...stall, program: of })))
@@ -171,10 +174,7 @@ function stalls() {
         ["thread"],
         ["at"],
         ["length"],
-        ["own code"],
-        ["GC"],
-        ["without CPU"],
-        ["blocked"],
+        ...time_titles,
         ["blocked in", "text"],
         ["user span", "text"],
         ["stack", "long"],
@@ -185,10 +185,7 @@ function stalls() {
           of.tid,
           since(of.begin_ns),
           duration(of.duration_ns),
-          duration(of.time_ns.code),
-          duration(of.time_ns.gc + of.time_ns.domains),
-          duration(of.time_ns.no_cpu),
-          duration(of.time_ns.blocked),
+          ...time_cells(of.time_ns),
           of.blocked_in,
           of.span || "",
           of.stacks
@@ -233,10 +230,7 @@ function tasks() {
         ["domain"],
         ["at"],
         ["length"],
-        ["own code"],
-        ["GC"],
-        ["without CPU"],
-        ["blocked"],
+        ...time_titles,
         ["kept waiting", "long"],
       ],
       () =>
@@ -246,10 +240,7 @@ function tasks() {
           of.domain,
           since(of.begin_ns),
           duration(of.duration_ns),
-          duration(of.time_ns.code),
-          duration(of.time_ns.gc + of.time_ns.domains),
-          duration(of.time_ns.no_cpu),
-          duration(of.time_ns.blocked),
+          ...time_cells(of.time_ns),
           of.waits
             .map(wait => `${task_name(wait.task)} ${wait.certain ? "" : "up to "}${duration(wait.ns)} ${wait.operation || ""}`)
             .join(", "),
