@@ -12,8 +12,10 @@ std::string_view report_basics_script();
 std::string_view report_verdict_script();
 /// Everything over time, and MMU.
 std::string_view report_charts_script();
-/// The worst pauses.
+/// The timelines of the worst pauses.
 std::string_view report_pauses_script();
+/// What stands beside these timelines: tables, stacks, the section itself.
+std::string_view report_pause_details_script();
 /// Tables, flame graphs, method, and what puts the page together.
 std::string_view report_sections_script();
 
