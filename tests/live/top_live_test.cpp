@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "base/text_buffer.hpp"
+#include "base/utf8.hpp"
 #include "live/analysis_fixture.hpp"
 #include "live/terminal.hpp"
 

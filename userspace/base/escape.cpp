@@ -6,36 +6,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/utf8.hpp"
+
 namespace rtev {
 namespace {
-
-constexpr std::uint32_t not_utf8 = UINT32_MAX;
-
-struct Character {
-  std::uint32_t code;  ///< code point, or not_utf8
-  std::size_t length;  ///< bytes; 1 for not_utf8
-};
-
-/// The first character of a text that is not empty. Overlong forms, surrogates and codes beyond U+10FFFF are not UTF-8.
-Character first_character(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  std::size_t length = 0;
-  if (lead >= 0xC2 && lead <= 0xDF) length = 2;
-  if (lead >= 0xE0 && lead <= 0xEF) length = 3;
-  if (lead >= 0xF0 && lead <= 0xF4) length = 4;
-  if (length == 0 || text.size() < length) return {not_utf8, 1};
-  std::uint32_t code = lead & (0x7FU >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {not_utf8, 1};
-    code = code << 6 | (byte(i) & 0x3FU);
-  }
-  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  if (overlong || surrogate || code > 0x10FFFF) return {not_utf8, 1};
-  return {code, length};
-}
 
 constexpr bool is_control(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code <= 0x9F);
@@ -78,7 +52,7 @@ std::size_t plain_prefix(std::string_view text) {
 struct Shown {
   std::array<char, 16> bytes;
   std::size_t size = 0;     ///< of bytes
-  std::size_t columns = 0;  ///< if each character takes one column
+  std::size_t columns = 0;
   std::size_t length = 0;   ///< bytes of input
   bool unchanged = false;
 
@@ -101,7 +75,7 @@ Shown show_first(std::string_view text) {
   }
   if (character.code == '\\') put('\\');
   for (const char c : text.substr(0, character.length)) put(c);
-  shown.columns = character.code == '\\' ? 2 : 1;
+  shown.columns = character.code == '\\' ? 2 : columns_of(character.code);
   shown.unchanged = character.code != '\\';
   return shown;
 }

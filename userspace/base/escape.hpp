@@ -27,7 +27,7 @@ std::string printable_message(std::string_view text);
 /// Escaped as by add_escaped(), between double quotes; quotes inside are escaped, too.
 void add_quoted(TextBuffer& out, std::string_view text);
 
-/// Escaped as by add_escaped(), then cut between characters or padded to `width` characters.
+/// Escaped as by add_escaped(), then cut between characters and padded to `width` columns.
 void add_column(TextBuffer& out, std::string_view text, std::size_t width);
 
 /// True if add_escaped() does not change the text.

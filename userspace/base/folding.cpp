@@ -3,19 +3,35 @@
 
 #include <algorithm>
 
-#include "base/text_buffer.hpp"
+#include "base/utf8.hpp"
 
 namespace rtev {
 namespace {
 
 constexpr std::string_view mark = "…";
 
-/// Bytes of the first characters of a UTF-8 text.
-std::size_t bytes_of_first(std::string_view text, std::size_t characters) {
+/// Bytes of the first characters of a UTF-8 text, of those that fit into so many columns.
+std::size_t bytes_of_first(std::string_view text, std::size_t columns) {
   std::size_t size = 0, used = 0;
-  const auto begins_character = [&](std::size_t at) { return (text[at] & 0xC0) != 0x80; };
-  while (size < text.size() && (used < characters || !begins_character(size))) used += begins_character(size++);
+  while (size < text.size()) {
+    const Character character = first_character(text.substr(size));
+    used += columns_of(character.code);
+    if (used > columns) break;
+    size += character.length;
+  }
   return size;
+}
+
+/// Where the last characters begin, those that fit into so many columns.
+std::size_t begin_of_last(std::string_view text, std::size_t columns) {
+  const std::size_t all = columns_of(text);
+  std::size_t begin = 0, before = 0;
+  while (begin < text.size() && all - before > columns) {
+    const Character character = first_character(text.substr(begin));
+    before += columns_of(character.code);
+    begin += character.length;
+  }
+  return begin;
 }
 
 }  // namespace
@@ -46,11 +62,10 @@ std::string cut(std::string_view text, std::size_t columns) {
 }
 
 std::string cut_middle(std::string_view text, std::size_t columns) {
-  const std::size_t all = columns_of(text);
-  if (all <= columns) return std::string(text);
+  if (columns_of(text) <= columns) return std::string(text);
   const std::size_t end = (columns - 1) / 2, begin = columns - 1 - end;
   std::string shown(text.substr(0, bytes_of_first(text, begin)));
-  return shown.append(mark).append(text.substr(bytes_of_first(text, all - end)));
+  return shown.append(mark).append(text.substr(begin_of_last(text, end)));
 }
 
 }  // namespace rtev

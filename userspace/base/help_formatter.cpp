@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/folding.hpp"
-#include "base/text_buffer.hpp"
+#include "base/utf8.hpp"
 
 namespace rtev {
 namespace {

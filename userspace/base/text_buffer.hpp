@@ -13,13 +13,6 @@
 
 namespace rtev {
 
-/// Columns that UTF-8 text takes on a terminal, if it has no wide characters.
-constexpr std::size_t columns_of(std::string_view text) {
-  std::size_t columns = 0;
-  for (const char byte : text) columns += (static_cast<unsigned char>(byte) & 0xc0) != 0x80 ? 1 : 0;
-  return columns;
-}
-
 class TextBuffer {
  public:
   /// Appends each part: a character, an integer in decimal, or text.

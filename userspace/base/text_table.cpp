@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/units.hpp"
+#include "base/utf8.hpp"
 
 namespace rtev {
 namespace {

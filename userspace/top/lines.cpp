@@ -2,7 +2,7 @@
 #include "top/lines.hpp"
 
 #include "base/folding.hpp"
-#include "base/text_buffer.hpp"
+#include "base/utf8.hpp"
 
 namespace rtev::top {
 

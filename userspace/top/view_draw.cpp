@@ -5,6 +5,7 @@
 
 #include "base/folding.hpp"
 #include "base/text_format.hpp"
+#include "base/utf8.hpp"
 #include "top/frame_text.hpp"
 #include "top/view.hpp"
 
@@ -77,7 +78,10 @@ Line View::last_line() const {
                          : "Esc back  up/down scroll  p pause  <- -> time  d record  h help";
   if (!is_live()) keys.erase(keys.find("d record  "), 10);
   Line line;
-  if (!options_.filter.empty()) line.add("filter: " + options_.filter + "  ", Style::bold);
+  if (!options_.filter.empty())
+    line.add(fmt::format("filter: {} ({} of {})  ", options_.filter, history_.empty() ? 0 : listed().size(),
+                         history_.empty() ? 0 : frame().processes.size()),
+             Style::bold);
   return line.add(keys, Style::dim);
 }
 

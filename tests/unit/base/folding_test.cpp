@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "base/text_buffer.hpp"
+#include "base/utf8.hpp"
 
 namespace rtev::test {
 namespace {
@@ -43,12 +43,14 @@ TEST(Cut, KeepsTheBeginning) {
   EXPECT_EQ(cut("long name", 9), "long name");
   EXPECT_EQ(cut("long name", 0), "long name");
   EXPECT_EQ(cut("länger name", 5), "läng…");
+  EXPECT_EQ(cut("漢字の名前", 6), "漢字…");
 }
 
 TEST(Cut, InTheMiddleKeepsBothEnds) {
   EXPECT_EQ(cut_middle("handler_1", 9), "handler_1");
   EXPECT_EQ(cut_middle("a_handler_with_a_name_12", 11), "a_han…me_12");
   EXPECT_EQ(cut_middle("ääääääääöö", 4), "ää…ö");
+  EXPECT_EQ(cut_middle("漢字の名前", 7), "漢…前");
 }
 
 }  // namespace

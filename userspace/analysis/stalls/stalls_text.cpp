@@ -13,6 +13,7 @@
 #include "analysis/stalls/stalls_report.hpp"
 #include "base/folding.hpp"
 #include "base/text_table.hpp"
+#include "base/utf8.hpp"
 
 namespace rtev {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "analysis/report_text.hpp"
 #include "base/folding.hpp"
+#include "base/utf8.hpp"
 #include "formats/brief/brief_text.hpp"
 #include "formats/text/process_text.hpp"
 

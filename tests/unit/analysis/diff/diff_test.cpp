@@ -2,7 +2,7 @@
 // What `diff` says of made-up recordings: of the same program no change, and of prepared changes which they are.
 #include <nlohmann/json.hpp>
 
-#include "base/text_buffer.hpp"
+#include "base/utf8.hpp"
 #include "support/files.hpp"
 #include "unit/analysis/diff/diff_fixture.hpp"
 

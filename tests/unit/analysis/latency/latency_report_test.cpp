@@ -2,7 +2,7 @@
 // What latency writes, and when.
 #include <gmock/gmock.h>
 
-#include "base/text_buffer.hpp"
+#include "base/utf8.hpp"
 #include "support/files.hpp"
 #include "unit/analysis/latency/latency_fixture.hpp"
 

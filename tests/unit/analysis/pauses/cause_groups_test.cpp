@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/text_format.hpp"
+#include "base/utf8.hpp"
 #include "support/files.hpp"
 #include "unit/analysis/pauses/pauses_fixture.hpp"
 

@@ -15,6 +15,7 @@
 
 #include "analysis/profile/profile_sink.hpp"
 #include "base/text_format.hpp"
+#include "base/utf8.hpp"
 #include "unit/stream/world.hpp"
 
 namespace rtev::test {

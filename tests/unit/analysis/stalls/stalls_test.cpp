@@ -8,7 +8,7 @@
 #include <string>
 
 #include "analysis/stalls/stalls_sink.hpp"
-#include "base/text_buffer.hpp"
+#include "base/utf8.hpp"
 #include "support/files.hpp"
 #include "unit/analysis/scheduling.hpp"
 #include "unit/stream/world.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/summary/summary_sink.hpp"
-#include "base/text_buffer.hpp"
+#include "base/utf8.hpp"
 #include "formats/output/output.hpp"
 #include "support/files.hpp"
 #include "unit/analysis/scheduling.hpp"

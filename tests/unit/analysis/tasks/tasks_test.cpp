@@ -7,7 +7,7 @@
 #include <string>
 
 #include "analysis/tasks/tasks_sink.hpp"
-#include "base/text_buffer.hpp"
+#include "base/utf8.hpp"
 #include "support/files.hpp"
 #include "unit/analysis/scheduling.hpp"
 #include "unit/analysis/tasks/eio_events.hpp"
