@@ -315,7 +315,7 @@ void check_diff(HostileWorld& world) {
 void check_top(HostileWorld& world) {
   top::View view({.sorted_by = top::column_named("worst"), .input = "x"});
   top::FrameSink sink({.interval_ns = 10'000, .details = true}, [&](top::Frame&& frame) {
-    check_text(frame_text(frame, nullptr));
+    check_text(frame_text(frame, nullptr, 80));
     check_lines(frame_json(frame, sink.run(), nullptr));
     view.add(std::move(frame));
     view.step();

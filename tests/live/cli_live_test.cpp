@@ -57,7 +57,7 @@ TEST_F(CliLive, ItIsAFailureIfNothingIsSelected) {
     if (*word != 0) none.insert(none.begin(), word);
     const Outcome outcome = run_tool(none);
     EXPECT_EQ(outcome.status.code(), 1) << word;
-    EXPECT_THAT(outcome.err, HasSubstr("did you mean -n 'busy_alloc'?")) << word;
+    EXPECT_THAT(outcome.err, HasSubstr("did you mean --name 'busy_alloc'?")) << word;
     Strings some = none;
     some.insert(some.end(), {"-n", "busy_alloc"});
     EXPECT_EQ(run_tool(some).status.code(), 0) << "one of two names matches: " << word;
@@ -66,7 +66,7 @@ TEST_F(CliLive, ItIsAFailureIfNothingIsSelected) {
   EXPECT_THAT(run_tool({"-q", "-d", "1ms", "-n", "busy_alocc"}).err, HasSubstr("matches -n 'busy_alocc'"));
   const Outcome listed = run_tool({"ps", "-d", "1ms", "-n", "busy_alocc"});
   EXPECT_EQ(listed.status.code(), 1);
-  EXPECT_THAT(listed.err, HasSubstr("did you mean -n 'busy_alloc'?"));
+  EXPECT_THAT(listed.err, HasSubstr("did you mean --name 'busy_alloc'?"));
 }
 
 TEST_F(CliLive, ReportsSayWhetherEventsWereLost) {

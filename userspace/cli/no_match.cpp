@@ -28,12 +28,12 @@ constexpr std::size_t max_listed = 5;
 constexpr std::size_t max_names = 4;  ///< of events of a kind
 constexpr std::chrono::milliseconds moment{1};
 
-/// "-n 'srever'", "-p 1, -p 2".
+/// "--name 'srever'", "--pid 1, --pid 2".
 std::string selection_of(const ProcessOptions& options) {
   std::vector<std::string> parts;
   parts.reserve(options.pids.size() + options.names.size());
-  for (const std::int32_t pid : options.pids) parts.push_back("-p " + std::to_string(pid));
-  for (const std::string& name : options.names) parts.push_back("-n '" + escaped(name) + "'");
+  for (const std::int32_t pid : options.pids) parts.push_back("--pid " + std::to_string(pid));
+  for (const std::string& name : options.names) parts.push_back("--name '" + escaped(name) + "'");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -69,7 +69,7 @@ std::string hint_of(const ProcessOptions& options, const Processes& processes, s
   for (const std::string& name : options.names) {
     const bool is_begin = std::ranges::any_of(known, [&](const std::string& word) { return word.starts_with(name); });
     const auto word = is_begin ? std::optional(name + "*") : similar_word(name, known);
-    if (word) return fmt::format("did you mean -n '{}'? {} {}", escaped(*word), others, list_of(listed));
+    if (word) return fmt::format("did you mean --name '{}'? {} {}", escaped(*word), others, list_of(listed));
   }
   return fmt::format("{} {}", others, list_of(listed));
 }
@@ -105,7 +105,7 @@ Error no_match_error(const ProcessOptions& unmatched, const Processes& processes
   return {.what = "no process of",
           .subject = subject,
           .why = selection_of(unmatched) + " matches none",
-          .hint = processes.empty() ? "it has no processes" : hint_of(unmatched, processes, "it has")};
+          .hint = processes.empty() ? "it has no processes" : hint_of(unmatched, processes, "its processes:")};
 }
 
 std::string no_match_message(const ProcessOptions& unmatched, const helper::HelperProcess& helper) {
@@ -115,7 +115,7 @@ std::string no_match_message(const ProcessOptions& unmatched, const helper::Help
   for (const ProcessInfo& info : lister.registry().processes()) processes.emplace(info.comm, info.pid);
   return fmt::format(
       "rtev-bpf: no OCaml 5 program that runs now matches {}\nhint: {}\n", selection_of(unmatched),
-      processes.empty() ? "rtev-bpf ps lists OCaml 5 processes" : hint_of(unmatched, processes, "now run"));
+      processes.empty() ? "rtev-bpf ps lists OCaml 5 processes" : hint_of(unmatched, processes, "those that run:"));
 }
 
 std::string no_thread_message(const SeenThreads& seen) {

@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
+#include "base/terminal.hpp"
 #include "cli/held_messages.hpp"
 #include "cli/input.hpp"
 #include "cli/messages.hpp"
@@ -198,7 +199,8 @@ int print_frames(const TopOptions& options, const Invocation& invocation) {
     if (is_enough()) return;
     ++printed;
     const top::Column* const by = options.sorted_by();
-    (*output)->write(options.json ? frame_json(frame, frames.run(), by) : frame_text(frame, by));
+    (*output)->write(options.json ? frame_json(frame, frames.run(), by)
+                                  : frame_text(frame, by, terminal_columns(STDOUT_FILENO)));
   });
   int status = exit_ok;
   if (options.input.empty()) {

@@ -25,6 +25,8 @@ std::string percent(const std::optional<double>& share) {
 }
 
 std::string time(std::uint64_t ns) {
+  constexpr std::uint64_t hour_ns = 3'600'000'000'000;
+  if (ns >= hour_ns) return fmt::format("{:.1f}h", static_cast<double>(ns) / static_cast<double>(hour_ns));
   return ns == 0 ? "-" : fmt::format("{}", Duration{ns});
 }
 
@@ -66,11 +68,11 @@ constexpr std::array columns{
     Column{"NAME", "its name", name_width, true, 0, [](Process p) { return name(p); }, nullptr, 0},
     Column{"DOM", "domains that run", 4, false, 9, [](Process p) { return std::to_string(p.domains); },
            [](Process p) { return static_cast<double>(p.domains); }, 0},
-    Column{"CPU%", "time of its threads on a CPU, of one CPU", 6, false, 2,
+    Column{"CPU%", "time that its threads were on a CPU; 100: one CPU, all the time", 6, false, 2,
            [](Process p) { return percent(p.cpu_share); }, [](Process p) { return p.cpu_share.value_or(0); }, 0},
     Column{"GC%", "time in pauses, of the time of its domains", 6, false, 1,
            [](Process p) { return percent(p.gc_share); }, [](Process p) { return p.gc_share; }, half},
-    Column{"WAIT%", "time that its threads waited for a CPU, of the time of one", 6, false, 4,
+    Column{"WAIT%", "time that its threads waited for a CPU; 100: one thread, all the time", 6, false, 4,
            [](Process p) { return percent(p.wait_share); }, [](Process p) { return p.wait_share; }, half},
     Column{"P50", "length of pauses that half of them do not exceed", 7, false, 13,
            [](Process p) { return time(p.p50_ns); }, nullptr, 0},

@@ -38,16 +38,17 @@ std::string totals_text(const Frame& frame) {
   return text;
 }
 
-std::string frame_text(const Frame& frame, const Column* sorted_by) {
+std::string frame_text(const Frame& frame, const Column* sorted_by, std::size_t width) {
   TextBuffer out;
   print(out, "{}: {}\n", time_text(frame), totals_text(frame));
   if (!frame.worst.empty()) print(out, "longest pause: {}\n", frame.worst);
   TextTable table;
-  for (const Column& column : all_columns())
-    table.column(column.title, column.width, column.is_text ? TextTable::Align::left : TextTable::Align::right);
+  const std::vector<const Column*> columns = columns_within(width == 0 ? SIZE_MAX : width, sorted_by);
+  for (const Column* const column : columns)
+    table.column(column->title, column->width, column->is_text ? TextTable::Align::left : TextTable::Align::right);
   for (const ProcessFigures* const process : sorted(frame.processes, sorted_by)) {
     table.row();
-    for (const Column& column : all_columns()) table.cell(cell_of(column, *process));
+    for (const Column* const column : columns) table.cell(cell_of(*column, *process));
   }
   table.write(out);
   out.add('\n');
@@ -63,6 +64,7 @@ std::string frame_json(const Frame& frame, const RunHeader& run, const Column* s
                         .run_ns = run.start_ns,
                         .run_realtime_ns = run.start_realtime_ns});
     json.member("scheduler_dropped", frame.dropped);
+    if (!frame.worst.empty()) json.member("longest_pause", std::string_view(frame.worst));
     json.key("processes").array([&] {
       for (const ProcessFigures* const process : sorted(frame.processes, sorted_by)) {
         json.object([&] {

@@ -17,7 +17,7 @@ std::string time_text(const Frame& frame);
 std::string totals_text(const Frame& frame);
 
 /// A line about the interval, a table with all columns, and an empty line.
-std::string frame_text(const Frame& frame, const Column* sorted_by);
+std::string frame_text(const Frame& frame, const Column* sorted_by, std::size_t width);
 
 /// One object in a line. docs/json.md documents it.
 std::string frame_json(const Frame& frame, const RunHeader& run, const Column* sorted_by);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/utf8.hpp"
 #include "support/terminal_check.hpp"
 #include "top/frame_text.hpp"
 #include "unit/top/a_server.hpp"
@@ -120,7 +121,7 @@ TEST_F(FrameSinkTest, AProcessThatEndedIsListedOnce) {
   EXPECT_FALSE(frames[0].processes[0].ended);
   ASSERT_THAT(frames[1].processes, SizeIs(1));
   EXPECT_TRUE(frames[1].processes[0].ended);
-  EXPECT_THAT(frame_text(frames[1], nullptr), HasSubstr("server (ended)"));
+  EXPECT_THAT(frame_text(frames[1], nullptr, 0), HasSubstr("server (ended)"));
   EXPECT_THAT(frames[2].processes, IsEmpty());
   EXPECT_THAT(sink.details_of(server.world->process).domains, IsEmpty());
 }
@@ -145,7 +146,22 @@ TEST_F(FrameSinkTest, LossesAreShown) {
   ASSERT_THAT(frames, SizeIs(1));
   EXPECT_EQ(frames[0].lost_words, 1234u);
   EXPECT_THAT(totals_text(frames[0]), HasSubstr("1,234 words lost!"));
-  EXPECT_THAT(frame_text(frames[0], nullptr), HasSubstr("1,234!"));
+  EXPECT_THAT(frame_text(frames[0], nullptr, 0), HasSubstr("1,234!"));
+}
+
+TEST_F(FrameSinkTest, TextFitsATerminal) {
+  const AServer server;
+  server.begin(sink);
+  server.serve(sink, 1);
+  sink.advance(AServer::begin_ns + second, server.world->registry);
+  const Column* const sorted_by = column_named("ev");
+  std::string text = frame_text(frames.at(0), sorted_by, 80);
+  EXPECT_THAT(text, testing::AllOf(HasSubstr("NAME"), HasSubstr("EV/s"), testing::Not(HasSubstr("LIVE%"))));
+  const std::size_t table = text.rfind("    PID");
+  for (std::size_t begin = table; begin < text.size(); begin = text.find('\n', begin) + 1)
+    EXPECT_LE(columns_of(text.substr(begin, text.find('\n', begin) - begin)), 80u) << text;
+  for (const Column& column : all_columns())
+    EXPECT_THAT(frame_text(frames[0], sorted_by, 0), HasSubstr(std::string(column.title)));
 }
 
 TEST_F(FrameSinkTest, HostileNamesControlNoTerminalAndAreValidJson) {
@@ -157,7 +173,7 @@ TEST_F(FrameSinkTest, HostileNamesControlNoTerminalAndAreValidJson) {
     server.serve(hostile, 1);
     hostile.advance(AServer::begin_ns + second, server.world->registry);
     ASSERT_THAT(frames, SizeIs(1));
-    EXPECT_EQ(test::terminal_danger(frame_text(frames[0], column_named("worst"))), "");
+    EXPECT_EQ(test::terminal_danger(frame_text(frames[0], column_named("worst"), 0)), "");
     EXPECT_TRUE(nlohmann::json::accept(frame_json(frames[0], hostile.run(), nullptr)));
   }
 }

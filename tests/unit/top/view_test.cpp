@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/utf8.hpp"
 #include "support/terminal_check.hpp"
 
 namespace rtev::top {
@@ -121,6 +122,19 @@ TEST_F(ViewTest, WiderScreensHaveMoreColumns) {
     EXPECT_THAT(titles(200), HasSubstr(std::string(column.title))) << column.title;
 }
 
+TEST_F(ViewTest, WideCharactersTakeTwoColumns) {
+  Frame named = frame(1);
+  named.processes[0].comm = "漢字の名前";
+  live.add(std::move(named));
+  const std::vector<std::string> lines = screen(live, 120);
+  std::vector<std::size_t> ends;
+  for (const std::string& line : lines)
+    if (const std::size_t at = line.find(" B "); at != std::string::npos)
+      ends.push_back(columns_of(line.substr(0, at)));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("漢字の名前")));
+  EXPECT_THAT(ends, testing::Each(ends.at(0)));
+}
+
 TEST_F(ViewTest, AlarmingValuesAreMarkedWithoutColours) {
   live.add(frame(1, 200'000'000));
   EXPECT_THAT(all(live), AllOf(HasSubstr("60.0!"), HasSubstr("200ms!"), Not(HasSubstr("20.0!"))));
@@ -135,7 +149,7 @@ TEST_F(ViewTest, FiltersByNameAndPid) {
   press(live, Kind::backspace);
   press(live, Kind::enter);
   EXPECT_EQ(order(live), "gamma ");
-  EXPECT_THAT(all(live), HasSubstr("filter: ga"));
+  EXPECT_THAT(all(live), HasSubstr("filter: ga (1 of 3)"));
   press(live, '/');
   press(live, 'x');
   press(live, Kind::escape);

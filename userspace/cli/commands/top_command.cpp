@@ -11,16 +11,18 @@ namespace rtev::cli {
 namespace {
 
 constexpr const char* top_footer =
-    "Keys: up and down choose a process, Enter shows its domains, the causes of its pauses and its spans; s sorts by "
-    "the next column, / filters, p pauses, left and right go back and forth in time, d writes a recording of the last "
-    "seconds, h explains the columns, q quits. Where stdout is no terminal, or TERM is dumb, frames are printed as "
-    "text, as with -b. NO_COLOR switches colours off; a value that is worth a look has a !, too.\n"
+    "Where stdout is no terminal, or TERM is dumb, frames are printed as text, as with -b. NO_COLOR switches colours "
+    "off; a value that is worth a look has a !, too.\n"
     "\n"
     "Examples:\n"
     "  rtev-bpf top                                 all, those with the longest pauses first\n"
     "  rtev-bpf top --sort growth                   those whose heaps grow most\n"
     "  rtev-bpf top -b -n 10                        as text, ten times\n"
-    "  rtev-bpf top -i trace.fxt                    of a recording, in the time that it took";
+    "  rtev-bpf top -i trace.fxt                    of a recording, in the time that it took\n"
+    "\n"
+    "Keys: up and down choose a process, Enter shows its domains, the causes of its pauses and its spans; s sorts by "
+    "the next column, / filters, p pauses, left and right go back and forth in time, d writes a recording of the last "
+    "seconds, h explains the columns, q quits.";
 
 }  // namespace
 
@@ -42,7 +44,8 @@ Subcommand add_top_command(CLI::App& root) {
         for (const std::string& name : top::sort_names()) choices.emplace_back(name, name);
         return choices;
       }(),
-      "the column that processes are sorted by, greatest first (default: worst, the longest pause)");
+      "sort by this column, greatest first: longest pause (default), GC time, allocation, growth of the heap, "
+      "waits for a CPU ...; h explains all");
   app->add_option("--filter", options->filter, "on the screen: only processes whose name or pid contains this")
       ->type_name("TEXT");
   add_json_option(*app, options->json);
