@@ -38,6 +38,7 @@ constexpr std::array task_layouts{
     TaskLayout{"miou.cancel", EventKind::user_custom, TaskWhat::cancel, TaskLibrary::miou},
     TaskLayout{"miou.done", EventKind::user_custom, TaskWhat::end, TaskLibrary::miou},
     TaskLayout{"miou.end", EventKind::user_custom, TaskWhat::stop, TaskLibrary::miou},
+    TaskLayout{"miou.location", EventKind::user_custom, TaskWhat::created_at, TaskLibrary::miou},
     TaskLayout{"miou.resume", EventKind::user_custom, TaskWhat::ready, TaskLibrary::miou},
     TaskLayout{"miou.spawn", EventKind::user_custom, TaskWhat::create, TaskLibrary::miou},
     TaskLayout{"miou.suspend", EventKind::user_custom, TaskWhat::operation, TaskLibrary::miou},

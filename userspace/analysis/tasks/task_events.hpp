@@ -31,6 +31,7 @@ struct TaskEvent {
     cancel,         ///< the task is to be cancelled
     fail,           ///< the context, or task, `id` failed with the error `text`
     name,           ///< the task, context, or another object `id` is named `text`
+    created_at,     ///< the task was created in line `other` of the file `text`
     enter_context,  ///< the current task entered the context `id` of type `text`
     leave_context,  ///< the current task left its innermost context
     wait_for,       ///< the current task is about to wait for the object `id`

@@ -24,6 +24,12 @@ std::string kept_text(std::string_view text) {
   return std::string(cut_bytes(text, TaskTracker::max_text_bytes));
 }
 
+/// What Miou.suspend waits for. Where the program gives no name, it is a number, another one each time.
+std::string operation_name(std::string_view text) {
+  const bool is_number = std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  return is_number ? "suspend" : kept_text(text);
+}
+
 /// Errors by which programs end fibers that are no longer needed: Fiber.first has one result, a switch of daemons ends.
 bool is_stop_request(std::string_view error) {
   return error.ends_with("Not_first") || error == "Stdlib.Exit" || error.starts_with("Cancelled");
@@ -96,7 +102,7 @@ void TaskTracker::apply(const TaskEvent& event, const Place& place) {
       if (Entry* const entry = current(place)) suspend(*entry, event.text, place);
       return;
     case TaskWhat::operation:
-      if (Entry* const entry = find(place.process, key)) entry->next_operation = kept_text(event.text);
+      if (Entry* const entry = find(place.process, key)) entry->next_operation = operation_name(event.text);
       return;
     case TaskWhat::suspend_task:
       if (Entry* const entry = find(place.process, key))
@@ -118,6 +124,8 @@ void TaskTracker::apply(const TaskEvent& event, const Place& place) {
       return fail(event, place);
     case TaskWhat::name:
       return name(event, place);
+    case TaskWhat::created_at:
+      return name_by_place(event, place);
     case TaskWhat::enter_context:
       return enter_context(event, place);
     case TaskWhat::leave_context:
@@ -264,6 +272,14 @@ void TaskTracker::name(const TaskEvent& event, const Place& place) {
   } else if (const auto context = place.process.contexts.find(event.id); context != place.process.contexts.end()) {
     context->second.name = kept_text(event.text);
   }
+}
+
+void TaskTracker::name_by_place(const TaskEvent& event, const Place& place) {
+  constexpr std::size_t max_line_bytes = 21;  // a colon, and 64 bits in decimal
+  Entry* const entry = find(place.process, {event.library, event.id});
+  if (entry == nullptr) return;
+  const std::string_view file = event.text.substr(event.text.rfind('/') + 1);
+  entry->task.name = std::string(cut_bytes(file, max_text_bytes - max_line_bytes)) + ':' + std::to_string(event.other);
 }
 
 void TaskTracker::enter_context(const TaskEvent& event, const Place& place) {

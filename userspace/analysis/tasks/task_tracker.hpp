@@ -38,7 +38,7 @@ std::string_view to_string(TaskEnd how);
 struct Task {
   TaskLibrary library{};
   std::int64_t id = 0;
-  std::string name{};                     ///< empty: none
+  std::string name{};                     ///< of Miou: where it was created, "server.ml:42"; empty: none
   std::optional<std::int64_t> creator{};  ///< the task that created it, if that is known
   std::optional<std::int64_t> context{};  ///< of Eio: the cancellation context that it was created in
   std::string context_name{};             ///< that it had then; empty: none
@@ -185,6 +185,7 @@ class TaskTracker {
   void end(const TaskKey& key, const Place& place);
   void fail(const TaskEvent& event, const Place& place);
   void name(const TaskEvent& event, const Place& place);
+  static void name_by_place(const TaskEvent& event, const Place& place);
   void enter_context(const TaskEvent& event, const Place& place);
   void leave_context(const Place& place);
   void wait_for(std::int64_t object, const Place& place);

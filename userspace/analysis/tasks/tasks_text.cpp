@@ -87,7 +87,7 @@ class Report {
   void none() {
     line(
         "no task was seen: programs with Eio 0.14 or newer write events of their fibers, and programs with Miou those "
-        "of their tasks if they use its library miou.runtime_events");
+        "of their tasks if they set the reporter of its library miou.runtime_events and run with MIOU_TRACE=1");
   }
 
   void verdicts() {

@@ -50,6 +50,10 @@ class TaskScript {
   TaskScript& miou_suspend(std::int64_t id, std::string_view operation) {
     return custom("miou.suspend", bytes(id) + bytes(static_cast<std::int64_t>(operation.size())).append(operation));
   }
+  TaskScript& miou_location(std::int64_t id, std::string_view file, std::int64_t line) {
+    const std::string size = bytes(static_cast<std::int64_t>(file.size()));
+    return custom("miou.location", (bytes(id) + bytes(line) + size).append(file));
+  }
   TaskScript& loss() {
     events_.add_record(now_, EventKind::lost, Loss{.words = 10, .from_ns = now_ - 1, .to_ns = now_}, 0, domain_);
     return *this;

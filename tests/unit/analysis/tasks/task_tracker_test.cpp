@@ -189,6 +189,19 @@ TEST_F(TaskTrackerTest, FollowsTasksOfMiou) {
                         "40-60 task 2 running", "60-60 task 2 runnable", "task 2 cancelled", "50-61 task 1 runnable"));
 }
 
+TEST_F(TaskTrackerTest, TasksOfMiouHaveTheLineThatCreatedThem) {
+  feed(script().at(10).miou_spawn(7, 1).miou_location(7, "src/shop.ml", 42).at(20).miou("begin", 7));
+  EXPECT_EQ(tracker.running_name(world.process, 0), "task 7 \"shop.ml:42\"");
+  feed(script().at(30).miou_spawn(8, 1).miou_location(8, std::string(1000, 'x'), -1).at(40).miou("begin", 8));
+  EXPECT_LE(tracker.find(world.process, TaskLibrary::miou, 8)->name.size(), TaskTracker::max_text_bytes);
+}
+
+TEST_F(TaskTrackerTest, AnOperationOfMiouWithoutANameIsOne) {
+  feed(script().at(10).miou("begin", 1).at(20).miou_suspend(1, "41").miou("end", 1).miou("await", 1).at(30).miou(
+      "begin", 1));
+  EXPECT_THAT(seen, testing::Contains("20-30 task 1 suspended suspend"));
+}
+
 TEST_F(TaskTrackerTest, IgnoresPayloadsThatNoLibraryWrites) {
   feed(script()
            .at(10)
