@@ -16,17 +16,22 @@ std::string_view file_name(std::string_view path) {
 struct Place {
   const StackFrame* ocaml = nullptr;   ///< the innermost function that counts
   const StackFrame* inside = nullptr;  ///< the outermost function that it has called
-  const StackFrame* caller = nullptr;  ///< the OCaml function that has called it
+  const StackFrame* caller = nullptr;  ///< the OCaml function that has called it, of the program's own if there is one
 };
+
+bool is_own(const StackFrame& frame) {
+  return !frame.function.starts_with("Stdlib.");
+}
 
 template <typename Counts>
 Place find_place(const StackTable& stacks, StackIndex stack, const Counts& counts) {
   Place place;
   stacks.for_each_frame(stack, [&](FrameIndex, const StackFrame& frame) {
-    if (place.caller != nullptr) return;
+    if (place.caller != nullptr && is_own(*place.caller)) return;
     const bool is_ocaml = frame.kind == FrameKind::ocaml;
     if (is_ocaml && place.ocaml != nullptr) {
-      if (frame.function != place.ocaml->function && !is_glue(frame.function)) place.caller = &frame;
+      if (frame.function == place.ocaml->function || is_glue(frame.function)) return;
+      if (place.caller == nullptr || is_own(frame)) place.caller = &frame;
     } else if (is_ocaml && counts(frame)) {
       place.ocaml = &frame;
     } else if (place.ocaml == nullptr && (is_ocaml || frame.kind == FrameKind::c) && !frame.function.empty() &&
@@ -58,8 +63,7 @@ void add_stack_summary(TextBuffer& out, const StackTable& stacks, StackIndex sta
 }
 
 void add_short_stack_summary(TextBuffer& out, const StackTable& stacks, StackIndex stack) {
-  const Place place =
-      find_place(stacks, stack, [](const StackFrame& frame) { return !frame.function.starts_with("Stdlib."); });
+  const Place place = find_place(stacks, stack, is_own);
   if (place.ocaml == nullptr) return add_stack_summary(out, stacks, stack);
   add_place(out, place);
 }

@@ -11,7 +11,8 @@ namespace rtev {
 /// characters.
 void add_frame(TextBuffer& out, const StackFrame& frame);
 
-/// The OCaml function that a thread was in, what it called outside of OCaml, and its caller:
+/// The OCaml function that a thread was in, what it called outside of OCaml, and the program's own function that called
+/// it, perhaps through others of the standard library:
 /// "Stdlib.Digest.string (caml_md5_string), called from Upload.store upload.ml:42". Where there is no OCaml function:
 /// the innermost frame.
 void add_stack_summary(TextBuffer& out, const StackTable& stacks, StackIndex stack);

@@ -47,6 +47,14 @@ TEST_F(StackText, SummaryNamesTheCallerAndWhatWasCalled) {
   EXPECT_EQ(text(add_stack_summary, {c("main"), c("work")}), "work (server)");
 }
 
+TEST_F(StackText, SummaryNamesTheProgramsOwnCaller) {
+  const StackFrame map = ocaml("Stdlib.List.map", "list.ml", 86);
+  EXPECT_EQ(text(add_stack_summary, {run, store, map, digest}),
+            "Stdlib.Digest.string digest.ml:44, called from Upload.store upload.ml:42");
+  EXPECT_EQ(text(add_stack_summary, {map, digest}),
+            "Stdlib.Digest.string digest.ml:44, called from Stdlib.List.map list.ml:86");
+}
+
 TEST_F(StackText, ShortSummaryNamesTheProgramsOwnFunction) {
   EXPECT_EQ(text(add_short_stack_summary, {run, store, digest, c("caml_c_call"), c("caml_md5_string")}),
             "Upload.store upload.ml:42 (Stdlib.Digest.string)");

@@ -69,7 +69,8 @@ std::optional<EventLoop::LongTurn> EventLoop::long_turn(std::uint64_t end_ns, st
     stall.blocked_in = static_cast<Syscall>(longest - blocked.begin());
     stall.blocked_in_ns = *longest;
   }
-  return LongTurn{.stall = stall, .span = turn_.span};
+  const bool is_in_span = turn_.span_ns >= stall.length_ns() / 2;
+  return LongTurn{.stall = stall, .span = is_in_span ? turn_.span : std::nullopt};
 }
 
 void EventLoop::end_turn(std::uint64_t end_ns, std::uint64_t next_ns, const std::optional<LongTurn>& turn) {

@@ -35,7 +35,7 @@ struct Stall {
   std::vector<SeenStack> stacks{};     ///< of the thread, if stacks are sampled
   std::optional<Competitor> behind{};  ///< who had the cpu longest, as far as switches of others were seen
   std::string task{};                  ///< TaskName of the task that ran for half of the stall or more; empty: none
-  std::string span{};                  ///< the user span that was open longest, as the process named it; empty: none
+  std::string span{};  ///< the user span that was open for half of the stall or more, as the process named it; or empty
 
   std::uint64_t length_ns() const { return end_ns - begin_ns; }
 };
