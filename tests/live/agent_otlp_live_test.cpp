@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `rtev-bpf agent` pushes: decoded by the published definitions, and taken by a real Prometheus.
+// What `rtev-bpf agent` pushes, decoded by the published definitions.
 #include <signal.h>
 
 #include <algorithm>

@@ -42,6 +42,11 @@ class Findings {
   explicit Findings(const FindingSources& from) : from_(from) {}
 
   std::vector<Finding> all() {
+    if (from_.stats.process_count == 0) {
+      nothing_seen();
+      losses();
+      return std::move(found_);
+    }
     // Of the same score what users feel comes before what may be behind it.
     pauses();
     heap();
@@ -89,6 +94,15 @@ class Findings {
   Score pause_score() const {
     const Histogram& wall = from_.latency.all.wall;
     return std::max(longest_pause_ns.score(wall.max()), p99_pause_ns.score(wall.percentile(99)));
+  }
+
+  void nothing_seen() {
+    found_.push_back({.score = Score::warning,
+                      .section = "method",
+                      .title = "No OCaml process was seen",
+                      .text = "There is nothing to report on: no process of OCaml 5 ran, or none that was chosen.",
+                      .next = "The processes of this host, and whether their events are on:",
+                      .command = "rtev-bpf ps"});
   }
 
   void pauses() {
@@ -157,7 +171,7 @@ class Findings {
     const auto share = total.gc_share();
     if (!share) return;
     Finding found{.score = gc_percent.score(static_cast<std::uint64_t>(*share * 100)), .section = "phases"};
-    found.title = fmt::format("{:.1f}% of the time in the GC", std::floor(*share * 1000) / 10);
+    found.title = fmt::format("{:.1f}% of the time in the GC", *share * 100);
     found.text = fmt::format("Domains were in pauses for {} of {}, in {} and {}.", Duration{total.gc_ns},
                              Duration{total.domain_ns},
                              Counted{total.minor_collections, "minor collection", "minor collections"},
@@ -227,7 +241,11 @@ class Findings {
       const bool keeps = live.count() > 1 && live.rises_all_the_time();
       constexpr std::uint64_t much_words = 8'000'000;
       const bool is_much = heap.last() >= 2 * heap.first() && heap.last() - heap.first() >= much_words;
-      Finding found{.score = is_much ? Score::bad : Score::warning, .section = "heap"};
+      // Programs that have just started fill their caches.
+      const bool is_short = heap.span_ns() < 10 * second_ns;
+      Finding found{
+          .score = is_short ? (is_much ? Score::warning : Score::info) : (is_much ? Score::bad : Score::warning),
+          .section = "heap"};
       found.title = fmt::format("Heap{} grows all the time", of(process.comm, process.pid));
       found.text = fmt::format("It grew from {} to {} in {}", bytes_of(heap.first()), bytes_of(heap.last()),
                                Duration{heap.span_ns()});
@@ -277,7 +295,7 @@ class Findings {
     found.text = fmt::format("In pauses, threads were ready to run without a CPU for {} of {} ({}).",
                              Duration{all.split.runnable}, Duration{known_ns}, Percent{all.split.runnable, known_ns});
     if (found.score != Score::ok) {
-      found.next = "Fewer domains than CPUs, or less beside them. Who had the CPU:";
+      found.next = "Use fewer domains than CPUs, or run less beside them. Who had the CPU:";
       found.command =
           from_.pauses.counts.all_switches_seen ? command("pauses", " --full") : "rtev-bpf pauses -d 10s --sched all";
     }

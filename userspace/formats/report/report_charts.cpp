@@ -56,7 +56,8 @@ function heat_map() {
             fill: "var(--heat)",
             "fill-opacity": (0.25 + 0.75 * share).toFixed(2),
           },
-          `${counted(count, "pause", "pauses")} of ${duration(length_from(index))} to ${duration(length_from(index + 1))}, ${range(from, series.width_ns)}`,
+          `${counted(count, "pause", "pauses")} of ${duration(length_from(index))} ` +
+            `to ${duration(length_from(index + 1))}, ${range(from, series.width_ns)}`,
         ),
       );
     }
@@ -75,7 +76,7 @@ function heat_map() {
             width: max(time.x(of.worst.begin_ns + of.window_ns) - from, 2),
             height: 5,
           },
-          `worst ${short(of.window_ns)}: ${percent(of.min)} left`,
+          `worst ${short(of.window_ns)}: ${at_least(of.min)} left`,
         ),
       );
     }
@@ -103,8 +104,9 @@ function heat_map() {
   return section(
     "pauses",
     "Pauses over time",
-    "Each cell counts pauses by when they began and how long they were; darker is more. The numbers are the longest pauses, drawn below. " +
-      "The strips under the axis are the windows of time in which pauses left least to the program.",
+    "Each cell counts pauses by when they began and how long they were; darker is more. " +
+      "The numbers are the longest pauses, drawn below. The strips under the axis are the windows of time in which " +
+      "pauses left least to the program.",
     chart("heat map of pauses by time and length", draw),
     table(
       "pauses over time as a table",
@@ -130,7 +132,8 @@ function causes() {
   return section(
     "causes",
     "Causes of long pauses",
-    `The ${counted(found.long_pauses, "pause", "pauses")} of ${duration(found.long_ns)} and longer, by what explains most of each.`,
+    `The ${counted(found.long_pauses, "pause", "pauses")} of ${duration(found.long_ns)} and longer, ` +
+      "by what explains most of each.",
     table(
       "long pauses by cause",
       [
@@ -213,7 +216,7 @@ function mmu() {
         titled(
           "circle",
           { cx: x(of.window_ns), cy: y(of.min), r: 4, fill: "var(--a)" },
-          `in any ${short(of.window_ns)} pauses left at least ${percent(of.min)}`,
+          `in any ${short(of.window_ns)} pauses left at least ${at_least(of.min)}`,
         ),
       );
     return height;
@@ -221,7 +224,8 @@ function mmu() {
   return section(
     "mmu",
     "What pauses left to the program",
-    "Minimum mutator utilization (MMU): of any window of this length, pauses left at least this share to the program. A request of 10 ms meets what 10 ms says.",
+    "Minimum mutator utilization (MMU): of any window of this length, pauses left at least this share to the " +
+      "program. A request of 10 ms meets what 10 ms says.",
     chart("utilization by length of window", draw),
     legend(lines.map(([, text, color, dash]) => [text, stroke(color, dash)])),
     table(
@@ -229,14 +233,14 @@ function mmu() {
       [["window"], ["least"], ["99.9%"], ["99%"], ["worst window", "text"]],
       () =>
         windows.map(of => {
-          if (!of.worst) return [short(of.window_ns), percent(of.min), percent(of.p99_9), percent(of.p99), ""];
+          if (!of.worst) return [short(of.window_ns), at_least(of.min), at_least(of.p99_9), at_least(of.p99), ""];
           const pause = pause_of_window(of),
             text = `from ${since(of.worst.begin_ns)}, pid ${of.worst.pid} domain ${of.worst.domain}`;
           return [
             short(of.window_ns),
-            percent(of.min),
-            percent(of.p99_9),
-            percent(of.p99),
+            at_least(of.min),
+            at_least(of.p99_9),
+            at_least(of.p99),
             html(
               "span",
               {},
@@ -355,7 +359,8 @@ function rates() {
   return section(
     "rates",
     "Rates",
-    "What domains allocated in minor heaps, and what of it survived. A minor collection reports the allocations before it.",
+    "What domains allocated in minor heaps, and what of it survived. " +
+      "A minor collection reports the allocations before it.",
     lines_chart(
       "allocation rate over time",
       [
@@ -411,7 +416,9 @@ function arrivals() {
   return section(
     "arrivals",
     "Stop-the-world arrivals",
-    `A collection waits until all domains have stopped. In ${counted(of.count, "section", "sections")} the last domain arrived after ${duration(of.percentiles_ns["50"])} in half of them, ` +
+    `A collection waits until all domains have stopped. ` +
+      `In ${counted(of.count, "section", "sections")} the last domain arrived ` +
+      `after ${duration(of.percentiles_ns["50"])} in half of them, ` +
       `${duration(of.percentiles_ns["99"])} in 99%, ${duration(of.max_ns)} at most.`,
     lines_chart(
       "longest arrival over time",

@@ -102,7 +102,8 @@ function pause_details(of, i) {
           html(
             "code",
             {},
-            `rtev-bpf dump ${data.input} --from ${max((of.begin_ns - data.run.start) / 1e9 - 0.001, 0).toFixed(3)} --to ${((of.begin_ns + of.duration_ns - data.run.start) / 1e9 + 0.001).toFixed(3)}`,
+            `rtev-bpf dump ${data.input} --from ${max(run_seconds(of.begin_ns) - 0.001, 0).toFixed(3)} ` +
+              `--to ${(run_seconds(of.begin_ns + of.duration_ns) + 0.001).toFixed(3)}`,
           ),
         )
       : "",

@@ -249,7 +249,8 @@ function timeline_of(pause, index) {
                 stroke: is_last ? "var(--bad)" : "var(--text)",
                 "stroke-width": is_last ? 3 : 1.5,
               },
-              `domain ${domain} arrived ${duration(arrived - asked)} after the request${is_last ? ", as the last one" : ""}`,
+              `domain ${domain} arrived ${duration(arrived - asked)} after the request` +
+                (is_last ? ", as the last one" : ""),
             ),
           );
       y += 6;

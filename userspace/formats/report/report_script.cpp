@@ -108,10 +108,17 @@ function size(bytes) {
   return digits(bytes / 1e12) + " TB";
 }
 const percent = share =>
-  share === null || share === undefined ? "unknown" : (Math.floor(share * 1000) / 10).toFixed(1) + "%";
-const part = (of, whole) => (whole > 0 ? percent(of / whole) : "0.0%");
+  share === null || share === undefined ? "unknown" : (Math.round(share * 1000) / 10).toFixed(1) + "%";
+// Of what is left: rounded down, as less than all must not look like all.
+const at_least = share => (Math.floor(share * 1000) / 10).toFixed(1) + "%";
+function part(of, whole) {
+  const hundredths = whole > 0 ? Math.round((of / whole) * 100) : 0;
+  return of > 0 && hundredths === 0 ? "<1%" : hundredths + "%";
+}
 const counted = (number, one, many) => `${grouped(number)} ${number === 1 ? one : many}`;
 const since = ns => ((ns - data.pauses.start_ns) / 1e9).toFixed(3) + " s";
+// Since tracing began, for --from and --to.
+const run_seconds = ns => (ns - data.run.start) / 1e9;
 const who = of => `${of.comm}/${of.pid}`;
 const known = (value, show) => (value === null || value === undefined ? "unknown" : show(value));
 

@@ -83,7 +83,8 @@ function spans() {
     return section(
       "spans",
       "User spans",
-      "The program marks no spans of its own. With Runtime_events.User it could: then this page says what slow requests wait for.",
+      "The program marks no spans of its own. With Runtime_events.User it could: " +
+        "then this page says what slow requests wait for.",
     );
   const of_name = of =>
     found.some(other => other.name === of.name && other.pid !== of.pid) ? `${of.name} (${who(of)})` : of.name;
@@ -160,7 +161,8 @@ function stalls() {
   return section(
     "stalls",
     "Stalls of event loops",
-    `Turns of an event loop of ${duration(data.stalls.min_ns)} and longer that are far above the median, by what their time was spent on.`,
+    `Turns of an event loop of ${duration(data.stalls.min_ns)} and longer that are far above the median, ` +
+      "by what their time was spent on.",
     bars(
       "longest stalls",
       found.map(of => [`${who(of.program)} at ${since(of.begin_ns)}`, span_parts(of.time_ns)]),
@@ -211,7 +213,11 @@ function tasks() {
     .slice(0, 20);
   if (data.tasks.programs.length === 0) return "";
   if (found.length === 0)
-    return section("tasks", "Fibers and tasks", `None ran for ${duration(data.tasks.min_ns)} without letting others run.`);
+    return section(
+      "tasks",
+      "Fibers and tasks",
+      `None ran for ${duration(data.tasks.min_ns)} without letting others run.`,
+    );
   return section(
     "tasks",
     "Fibers and tasks",
@@ -242,7 +248,10 @@ function tasks() {
           duration(of.duration_ns),
           ...time_cells(of.time_ns),
           of.waits
-            .map(wait => `${task_name(wait.task)} ${wait.certain ? "" : "up to "}${duration(wait.ns)} ${wait.operation || ""}`)
+            .map(
+              wait =>
+                `${task_name(wait.task)} ${wait.certain ? "" : "up to "}${duration(wait.ns)} ${wait.operation || ""}`,
+            )
             .join(", "),
         ]),
       true,
@@ -312,7 +321,8 @@ function method() {
       counts.scheduler_seen
         ? counts.all_switches_seen
           ? "All switches of the scheduler were traced."
-          : "Switches of the scheduler were traced from and to OCaml threads only: of others that had a CPU the first and the last are known (--sched all traces all)."
+          : "Switches of the scheduler were traced from and to OCaml threads only: " +
+              "of others that had a CPU the first and the last are known (--sched all traces all)."
         : "No scheduler events were traced: what threads did in pauses is unknown.",
       " Stacks were ",
       data.profiles.length > 0 ? "sampled." : "not sampled.",
@@ -320,12 +330,20 @@ function method() {
     html(
       "p",
       {},
-      `Scores: the longest pause is a warning from 10 ms and bad from 100 ms, the 99th percentile from 5 ms and 50 ms; time in the GC from 10% and 30%; arrivals from 5 ms and 50 ms; waits for a CPU from 10% and 30% of the time in pauses; stalls from 50 ms and 500 ms. A heap that grows all the time is a warning, bad if it doubled and grew by 64 MB.`,
+      "Scores: the longest pause is a warning from 10 ms and bad from 100 ms, the 99th percentile from 5 ms and 50 ms; " +
+        "time in the GC from 10% and 30%; arrivals from 5 ms and 50 ms; waits for a CPU from 10% and 30% of the time " +
+        "in pauses; stalls from 50 ms and 500 ms. A heap that grows all the time is a warning, bad if it doubled and " +
+        "grew by 64 MB; in the first ten seconds one level less.",
     ),
     html(
       "p",
       {},
-      `Figures are those of latency, pauses and stats of the same events. Percentiles have three digits. Charts over time have at most 480 columns, here of ${duration(data.series.width_ns)}. ${data.processes > data.stats.processes.length ? `Of ${data.processes} processes those ${data.stats.processes.length} with most time in the GC are listed; sums are of all.` : ""}`,
+      "Figures are those of latency, pauses and stats of the same events. Percentiles have three digits. " +
+        `Charts over time have at most 480 columns, here of ${duration(data.series.width_ns)}. ` +
+        (data.processes > data.stats.processes.length
+          ? `Of ${data.processes} processes those ${data.stats.processes.length} with most time in the GC are listed; ` +
+            "sums are of all."
+          : ""),
     ),
     table(
       "the run",

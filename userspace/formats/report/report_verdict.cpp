@@ -72,16 +72,17 @@ function tiles() {
   const heap = data.stats.processes
     .filter(of => of.heap_words)
     .sort((a, b) => b.heap_words.last - a.heap_words.last)[0];
-  const seconds = max(total.wall_ns / 1e9, 1e-9);
+  const of_all = data.stats.processes.length === 1 ? data.stats.processes[0] : total;
+  const seconds = max(of_all.wall_ns / 1e9, 1e-9);
   const list = [
     ["pauses", grouped(all.count), `${duration(all.total_ns)} together`],
     ["longest pause", all.count ? duration(all.max_ns) : "none", all.count ? `99.9% below ${at("99.9")}` : ""],
     ["99% below", all.count ? at("99") : "none", all.count ? `50% below ${at("50")}` : ""],
     ["time in the GC", percent(total.gc_share), known(total.gc_cpu_ns, ns => `${duration(ns)} of CPU time`)],
-    mmu ? [`MMU of ${short(mmu.window_ns)}`, percent(mmu.min), "left to the program"] : null,
+    mmu ? [`MMU of ${short(mmu.window_ns)}`, at_least(mmu.min), "left to the program"] : null,
     heap ? ["heap at the end", size(heap.heap_words.last * 8), `${size(heap.heap_words.first * 8)} at first`] : null,
     [
-      "allocated",
+      "allocated in minor heaps",
       size(total.words.minor * 8),
       `${size((total.words.minor * 8) / seconds)}/s, ${part(total.words.promoted, total.words.minor)} promoted`,
     ],

@@ -19,7 +19,7 @@ class PageStream {
 
   explicit PageStream(World& world) : world_(world) { world_.user_names.try_emplace(1, "request"); }
 
-  std::uint64_t rounds = 100;
+  std::uint64_t rounds = 120;
   bool collects = false;
   bool grows = true;
 

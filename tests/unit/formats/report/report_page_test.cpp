@@ -131,6 +131,7 @@ TEST_F(ReportPageTest, WithoutEventsItIsValid) {
   PageSink sink({});
   const json empty = page_data_of(report_page(sink.report(world.registry)));
   EXPECT_EQ(empty["title"], "no OCaml process");
+  EXPECT_EQ(empty["findings"][0]["title"], "No OCaml process was seen");
 }
 
 TEST_F(ReportPageTest, AnHourIsNoLargerThanAFewMegabytes) {
