@@ -99,7 +99,7 @@ TEST_F(ReportLive, InABrowser) {
   }
   EXPECT_THAT(found[0]["text"].get<std::string>(), HasSubstr("for domain 1 to stop"));
   EXPECT_THAT(found[0]["tab_stops"].dump(), HasSubstr("pauses"));
-  EXPECT_THAT(found[1]["text"].get<std::string>(), HasSubstr("<img src=x onerror=owned=1>\\u001b[2J\\u202e"));
+  EXPECT_THAT(found[1]["text"].get<std::string>(), HasSubstr("<img src=x onerror=owned=1>\\x1B[2J\\xE2\\x80\\xAE"));
   EXPECT_THAT(found[1]["text"].get<std::string>(), Not(HasSubstr("\u202e")));
   EXPECT_THAT(found[2]["text"].get<std::string>(), HasSubstr("No pauses"));
 }

@@ -350,10 +350,19 @@ function heap() {
 
 function rates() {
   const series = data.series,
-    width_s = series.width_ns / 1e9,
-    at = i => series.begin_ns + (i + 0.5) * series.width_ns;
+    width = series.width_ns;
   if (series.columns === 0) return "";
-  const per_second = (values, factor) => values.map((value, i) => [at(i), (value * factor) / width_s]);
+  // Columns shorter than the time between collections would draw a comb: a point is the mean of several then.
+  const used = max(series.minor_bytes.filter(bytes => bytes > 0).length, 1),
+    each = used > series.columns * 0.9 ? 1 : max(min(Math.ceil((3 * series.columns) / used), series.columns >> 3), 1);
+  const means = (values, unit_ns) =>
+    values
+      .filter((_, i) => i % each === 0)
+      .map((_, i) => {
+        const part = values.slice(i * each, (i + 1) * each),
+          time = part.length * width;
+        return [series.begin_ns + i * each * width + time / 2, (part.reduce((a, b) => a + b) * unit_ns) / time];
+      });
   const total = data.stats.total.explicit,
     calls = Object.entries(total).filter(([, count]) => count > 0);
   return section(
@@ -364,8 +373,8 @@ function rates() {
     lines_chart(
       "allocation rate over time",
       [
-        { name: "allocated per second", color: "a", points: per_second(series.minor_bytes, 1) },
-        { name: "promoted per second", color: "b", dash: "6 3", points: per_second(series.promoted_bytes, 1) },
+        { name: "allocated per second", color: "a", points: means(series.minor_bytes, 1e9) },
+        { name: "promoted per second", color: "b", dash: "6 3", points: means(series.promoted_bytes, 1e9) },
       ],
       bytes => size(bytes) + "/s",
     ),
@@ -376,7 +385,7 @@ function rates() {
         {
           name: "time in pauses",
           color: "c",
-          points: series.paused_ns.map((ns, i) => [at(i), ns / series.width_ns]),
+          points: means(series.paused_ns, 1),
         },
       ],
       share => (share * 100).toFixed(share < 0.1 ? 1 : 0) + "%",

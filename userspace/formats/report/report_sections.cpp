@@ -372,7 +372,8 @@ async function show() {
   const text = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   // Names may hold characters that are not seen, or turn the text around them.
   const odd = /[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]/g,
-    seen = c => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0");
+    hex = byte => "\\x" + byte.toString(16).toUpperCase().padStart(2, "0"),
+    seen = c => Array.from(new TextEncoder().encode(c), hex).join("");
   data = JSON.parse(text, (_, value) => (typeof value === "string" ? value.replace(odd, seen) : value));
   document.title = `${data.title} - rtev-bpf report`;
   document.getElementById("title").textContent = data.title;
