@@ -37,6 +37,11 @@ inline constexpr std::size_t event_kind_count = 16;
 /// "begin", "user_int", "switch", ...; "unknown" for other values.
 std::string_view to_string(EventKind kind);
 
+/// An event that the program defined itself.
+constexpr bool is_user_event(EventKind kind) {
+  return kind >= EventKind::user_unit && kind <= EventKind::user_custom;
+}
+
 /// True if Event::value refers to bytes in the batch instead of being a number.
 constexpr bool has_payload(EventKind kind) {
   return kind == EventKind::alloc || kind == EventKind::user_custom || kind >= EventKind::lost;

@@ -63,8 +63,7 @@ std::size_t ChunkBuilder::add(const Batch& batch, const Registry& registry) {
     constexpr auto plain = [](EventKind kind) { return kind < EventKind::alloc || kind == EventKind::lifecycle; };
     if (plain(event.kind)) [[likely]]
       continue;
-    if (event.kind >= EventKind::user_unit && event.kind <= EventKind::user_custom)
-      see_name(last_slot, event.id, registry);
+    if (is_user_event(event.kind)) see_name(last_slot, event.id, registry);
     if (!has_payload(event.kind)) continue;
     const auto payload = batch.payload(event);
     see_payload(event, payload, registry);

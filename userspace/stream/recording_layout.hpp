@@ -117,7 +117,7 @@ struct StringId {
 /// The kind in the StringId of an event.
 constexpr EventKind group_of(EventKind kind) {
   if (kind == EventKind::end) return EventKind::begin;
-  return kind >= EventKind::user_unit && kind <= EventKind::user_custom ? EventKind::user_unit : kind;
+  return is_user_event(kind) ? EventKind::user_unit : kind;
 }
 
 /// The int32 argument "rtev" of a scheduling record, omitted if 0. `first` is the thread that leaves or is woken,

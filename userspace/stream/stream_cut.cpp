@@ -55,7 +55,7 @@ void StreamCut::consume_past(const Batch& batch, const Registry& registry) {
     const bool is_before = event.time <= time_ns_;
     // The tracer before has read what is late of a ring. What else happened is to be known.
     const bool is_counted = is_before && event.kind < EventKind::lifecycle;
-    const bool is_user = event.kind >= EventKind::user_unit && event.kind <= EventKind::user_custom;
+    const bool is_user = is_user_event(event.kind);
     if (rest_ == Rest::dropped ? is_before : !(is_counted || (is_before && is_user))) kept_.push_back(event);
   }
   if (!kept_.empty()) sink_.consume(Batch(kept_, batch.payloads()), registry);

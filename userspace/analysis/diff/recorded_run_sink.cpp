@@ -117,7 +117,7 @@ void RecordedRunSink::add_ring_event(const Event& event, const Batch& batch, con
   Process* const process = process_at(ring.process, registry, event.time);
   if (process == nullptr) return;
   finder_.add(event, batch, registry);
-  const bool is_user = event.kind >= EventKind::user_unit && event.kind <= EventKind::user_custom;
+  const bool is_user = is_user_event(event.kind);
   if (event.kind != EventKind::counter && !is_user) return;
   Domain* const domain = domain_at(std::uint64_t{ring.process} << 32 | event.source, ring.process);
   if (domain == nullptr) return;

@@ -7,7 +7,8 @@
 #include "stream/stw_phases.hpp"
 
 namespace rtev {
-void PauseAnalyzer::add(const Event& event, const Batch& batch, const Registry& registry) {
+
+void PauseAnalyzer::add_other(const Event& event, const Batch& batch, const Registry& registry) {
   fold(event, batch, registry);
   tasks_.add(event, batch, registry);
   samples_.add(event, batch, registry);

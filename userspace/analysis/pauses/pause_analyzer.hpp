@@ -51,7 +51,12 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   PauseAnalyzer(const PauseAnalyzer&) = delete;
   PauseAnalyzer& operator=(const PauseAnalyzer&) = delete;
 
-  void add(const Event& event, const Batch& batch, const Registry& registry);
+  void add(const Event& event, const Batch& batch, const Registry& registry) {
+    // Inline: almost all events are of these kinds, and there may be a million in a second.
+    if (is_phase(event)) return finder_.add(event, batch, registry);
+    if (is_user_event(event.kind)) return tasks_.add(event, batch, registry);
+    add_other(event, batch, registry);
+  }
   /// At the end of the stream.
   void finish(std::uint64_t time_ns) { finder_.finish(time_ns); }
 
@@ -95,6 +100,7 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   void on_thread_interval(const ThreadInterval& interval) override;
   void on_cpu_interval(const CpuInterval& interval) override { cpus_.add(interval); }
 
+  void add_other(const Event& event, const Batch& batch, const Registry& registry);
   void fold(const Event& event, const Batch& batch, const Registry& registry);
   void change_thread(std::uint64_t time_ns, const SchedSwitch& change);
   ThreadActivity activity(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const;

@@ -35,7 +35,8 @@ std::uint32_t PhaseTree::node_for(std::uint16_t phase) {
   // A phase inside one without a node has no place of its own either: it would lose its path.
   if (!open_.empty() && open_.back().node == no_node) return no_node;
   const std::uint32_t parent = open_.empty() ? no_parent : open_.back().node;
-  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+  // Behind its parent: no_parent + 1 is 0.
+  for (std::uint32_t i = parent + 1; i < nodes_.size(); ++i) {
     if (nodes_[i].parent == parent && nodes_[i].phase == phase) return i;
   }
   if (nodes_.size() >= max_) return no_node;

@@ -45,10 +45,6 @@ constexpr std::array task_layouts{
 };
 static_assert(std::ranges::is_sorted(task_layouts, {}, &TaskLayout::name));
 
-bool is_user_event(EventKind kind) {
-  return kind >= EventKind::user_unit && kind <= EventKind::user_custom;
-}
-
 }  // namespace
 
 std::string_view to_string(TaskLibrary library) {

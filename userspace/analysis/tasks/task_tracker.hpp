@@ -115,7 +115,8 @@ class TaskTracker {
   /// Uses user events, losses, ends of domains and of processes; ignores all other events.
   void add(const Event& event, const Batch& batch, const Registry& registry) {
     // Inline: called for each event, of which most are others.
-    if (event.kind >= EventKind::lifecycle && event.kind <= EventKind::process) use(event, batch, registry);
+    if (event.kind < EventKind::lifecycle || event.kind > EventKind::process) return;
+    if (!is_user_event(event.kind) || !events_.is_other(event, registry)) use(event, batch, registry);
   }
   /// At the end of the stream: reports the states that go on.
   void finish(std::uint64_t time_ns);

@@ -34,9 +34,6 @@ std::string_view unit_of(LossReason reason) {
   if (reason == LossReason::dropped) return " scheduler event";
   return reason == LossReason::samples ? " stack sample" : " word";
 }
-bool is_user(EventKind kind) {
-  return kind >= EventKind::user_unit && kind <= EventKind::user_custom;
-}
 
 }  // namespace
 
@@ -134,7 +131,7 @@ TextSink::Style TextSink::ring_style(EventKind kind) {
     case EventKind::lifecycle:
       return {ansi_cyan, false};
     default:
-      return {is_user(kind) ? ansi_green : std::string_view{}, false};
+      return {is_user_event(kind) ? ansi_green : std::string_view{}, false};
   }
 }
 
@@ -208,7 +205,7 @@ void TextSink::name(const Event& event, const Registry& registry) {
   const std::string_view known = known_name_of(event, registry);
   if (known.empty()) {
     out_.add('#', event.id);
-  } else if (is_user(event.kind)) {
+  } else if (is_user_event(event.kind)) {
     add_quoted(out_, known);
   } else {
     out_.add(known);  // from our own tables
