@@ -119,8 +119,12 @@ get_axe() {
   once "$cache/axe-core" unpack-axe || true
 }
 
-# get_prometheus: unpacks the Prometheus that some tests use. Without it, these tests skip, or fail in CI.
+# get_prometheus: unpacks Prometheus and VictoriaMetrics, which some tests use. Without them, these tests skip, or fail in
+# CI.
 get_prometheus() {
   [ -e "$cache/prometheus/.complete" ] || say "unpacking Prometheus into $cache/prometheus (once, some seconds)"
   once "$cache/prometheus" unpack-prometheus || true
+  [ -e "$cache/victoriametrics/.complete" ] ||
+    say "unpacking VictoriaMetrics into $cache/victoriametrics (once, some seconds)"
+  once "$cache/victoriametrics" unpack-victoriametrics || true
 }

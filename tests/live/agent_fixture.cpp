@@ -5,25 +5,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
-#include <thread>
+
+#include "live/poll_until.hpp"
 
 namespace rtev::test {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-/// Asks again and again until the answer is yes; false after wait_timeout.
-template <typename Question>
-bool poll_until(const Question& question) {
-  const auto deadline = Clock::now() + wait_timeout;
-  while (!question()) {
-    if (Clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // between two questions
-  }
-  return true;
-}
-
-}  // namespace
 
 fs::path contrib_file(const std::string& name) {
   return fs::path(RTEV_CONTRIB) / name;
@@ -104,62 +89,10 @@ std::vector<pid_t> Agent::pids() const {
   return all;
 }
 
-std::string Prometheus::promtool() {
-  return std::string(RTEV_PROMETHEUS) + "/bookworm/promtool";
-}
-
-std::string Prometheus::obstacle() {
-  if (fs::exists(promtool())) return {};
-  return "there is no " + promtool() + ": scripts/test unpacks it";
-}
-
-Prometheus::Prometheus(const fs::path& folder, const std::string& configuration) : port_(free_port()) {
-  fs::create_directories(folder);
-  std::ofstream(folder / "prometheus.yml") << configuration;
-  process_.emplace(Command{.argv = {std::string(RTEV_PROMETHEUS) + "/bookworm/prometheus",
-                                    "--config.file=" + (folder / "prometheus.yml").string(),
-                                    "--storage.tsdb.path=" + (folder / "data").string(),
-                                    "--web.listen-address=127.0.0.1:" + std::to_string(port_), "--log.level=warn"}});
-  const auto answers = [&] {
-    try {
-      return http(port_, "/-/ready").status == 200;
-    } catch (const std::system_error&) {
-      return !process_->running();  // nothing to wait for
-    }
-  };
-  if (poll_until(answers) && process_->running()) return;
-  process_->signal(SIGKILL);
-  throw std::runtime_error("Prometheus did not start: " + process_->wait().err);
-}
-
-Json Prometheus::get(const std::string& path) const {
-  const HttpResponse response = http(port_, path);
-  const Json answer = Json::parse(response.body, nullptr, false);
-  if (response.status == 200 && answer.is_object() && answer.value("status", "") == "success") return answer["data"];
-  ADD_FAILURE() << path << ": " << response.status << ' ' << response.body;
-  return Json::object();
-}
-
-Json Prometheus::query(const std::string& expression) const {
-  return get("/api/v1/query?query=" + percent_encoded(expression)).value("result", Json::array());
-}
-
-std::optional<double> Prometheus::value(const std::string& expression) const {
-  const Json results = query(expression);
-  if (results.empty()) return std::nullopt;
-  EXPECT_EQ(results.size(), 1U) << expression;
-  return std::stod(results.at(0).at("value").at(1).get<std::string>());
-}
-
-void Prometheus::wait_for(const std::string& expression, double expected) const {
-  EXPECT_TRUE(poll_until([&] { return value(expression) == expected; }))
-      << expression << " is " << value(expression).value_or(NAN) << ", not " << expected;
-}
-
 void AgentLive::SetUp() {
   AnalysisLive::SetUp();
   if (IsSkipped() || HasFatalFailure()) return;
-  const std::string obstacle = Prometheus::obstacle();
+  const std::string obstacle = metrics_stores_obstacle();
   if (obstacle.empty()) return;
   if (std::getenv("CI") != nullptr) FAIL() << obstacle;
   GTEST_SKIP() << obstacle;

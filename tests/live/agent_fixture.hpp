@@ -11,6 +11,7 @@
 
 #include "live/analysis_fixture.hpp"
 #include "live/http.hpp"
+#include "live/metrics_store.hpp"
 
 namespace rtev::test {
 
@@ -46,30 +47,6 @@ class Agent {
  private:
   std::optional<Process> process_;
   std::uint16_t port_ = 0;
-};
-
-/// A running Prometheus that keeps its data in a folder.
-class Prometheus {
- public:
-  Prometheus(const fs::path& folder, const std::string& configuration);
-
-  std::uint16_t port() const { return port_; }
-  /// "data" of an answer of the API. An error fails the test.
-  Json get(const std::string& path) const;
-  /// Results of a query as of now: labels and values.
-  Json query(const std::string& expression) const;
-  /// The only value; nothing if there is none.
-  std::optional<double> value(const std::string& expression) const;
-  /// Waits until the query has this value; fails the test after wait_timeout.
-  void wait_for(const std::string& expression, double expected) const;
-  /// Path of promtool.
-  static std::string promtool();
-  /// Why no Prometheus can run here; empty if one can.
-  static std::string obstacle();
-
- private:
-  std::uint16_t port_;
-  std::optional<Process> process_;
 };
 
 class AgentLive : public AnalysisLive {

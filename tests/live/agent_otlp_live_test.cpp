@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `rtev-bpf agent` pushes, decoded by the published definitions.
+// What `rtev-bpf agent` pushes: decoded by the published definitions, and queried in a real server.
 #include <signal.h>
 
 #include <algorithm>
@@ -153,6 +153,38 @@ TEST_F(AgentOtlpLive, FiguresAreThoseOfARecordingOfTheSameTime) {
     const double expected = latency.at("percentiles_ns").at(percentile).get<double>() / 1e9;
     EXPECT_GT(pauses.quantile(quantile), expected / 1.02) << quantile;
     EXPECT_LT(pauses.quantile(quantile), expected * 1.11) << quantile;
+  }
+}
+
+TEST_F(AgentOtlpLive, AServerThatTakesThemAnswersPromQl) {
+  const VictoriaMetrics server(dir / "metrics");
+  const std::string path = dir / "same.fxt";
+  Agent agent({"--group", "{exe}", "-n", "otlp-busy", "--otlp", server.otlp_url(), "--otlp-interval", "1s"});
+  Tracer recorder({"-q", "-n", "otlp-busy"}, {.format = {"record", "-o", path}});
+  run_to_end(copied(with_events("busy_alloc", {"400"}), "otlp-busy"));
+  server.wait_for("ocaml_process_exits_total{group=\"otlp-busy\",reason=\"exit\"}", 1);
+  EXPECT_EQ(recorder.interrupt().status.code(), 0);
+
+  const Json latency = report({"latency", "-i", path}).at("processes").at(0),
+             stats = report({"stats", "-i", path}).at("processes").at(0);
+  const auto sum = [&](const std::string& name) {
+    return server.value("sum(" + name + "{group=\"otlp-busy\"})").value_or(-1);
+  };
+  EXPECT_EQ(sum("ocaml_gc_pause_duration_seconds_count"), latency.at("count"));
+  EXPECT_NEAR(sum("ocaml_gc_pause_duration_seconds_sum"), latency.at("total_ns").get<double>() / 1e9, 1e-9);
+  EXPECT_EQ(sum("ocaml_gc_minor_collections_total"), stats.at("collections").at("minor"));
+  EXPECT_EQ(sum("ocaml_gc_promoted_bytes_total"), 8 * stats.at("words").at("promoted").get<double>());
+  EXPECT_EQ(sum("ocaml_processes"), 0);
+  EXPECT_EQ(sum("ocaml_ring_lost_words_total"), 0);
+  // Buckets are 9 % wide, and the server has 18 in each power of ten.
+  for (const auto& [quantile, percentile] : {std::pair{"0.5", "50"}, {"0.9", "90"}, {"0.99", "99"}}) {
+    const double expected = latency.at("percentiles_ns").at(percentile).get<double>() / 1e9;
+    const double found = server
+                             .value(std::string("histogram_quantile(") + quantile +
+                                    ", sum by (vmrange) (ocaml_gc_pause_duration_seconds_bucket{group=\"otlp-busy\"}))")
+                             .value_or(-1);
+    EXPECT_GT(found, expected / 1.15) << quantile;
+    EXPECT_LT(found, expected * 1.15) << quantile;
   }
 }
 
