@@ -8,12 +8,19 @@ namespace rtev {
 
 void Trend::add(std::uint64_t time_ns, std::uint64_t value) {
   if (count_ > 0 && time_ns < samples_[count_ - 1].time_ns) return;
+  if (count_ > 0 && time_ns - present_ns_ < at_once_ns) {
+    samples_[count_ - 1] = {.time_ns = time_ns, .value = value, .least = std::min(least_before_, value)};
+    return;
+  }
+  present_ns_ = time_ns;
   // The first value stays as it is; the last one is always the present one.
   if (count_ > 1 && time_ns - samples_[count_ - 2].time_ns < period_ns_) {
     Sample& present = samples_[count_ - 1];
+    least_before_ = present.least;
     present = {.time_ns = time_ns, .value = value, .least = std::min(present.least, value)};
     return;
   }
+  least_before_ = UINT64_MAX;
   if (count_ == max_samples) {
     for (std::size_t i = 1; i < max_samples / 2; ++i) {
       const std::uint64_t least = std::min(samples_[2 * i - 1].least, samples_[2 * i].least);

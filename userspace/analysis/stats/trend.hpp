@@ -19,7 +19,8 @@ class Trend {
     std::uint64_t least = 0;  ///< since the sample before
   };
 
-  /// Values in order of time, in ns; earlier ones are ignored.
+  /// Values in order of time, in ns; earlier ones are ignored. Values that follow another one at once replace it: the
+  /// domains of a process report their parts of a heap one after the other.
   void add(std::uint64_t time_ns, std::uint64_t value);
 
   std::size_t count() const { return count_; }
@@ -38,10 +39,13 @@ class Trend {
 
  private:
   static constexpr std::size_t max_samples = 32;
+  static constexpr std::uint64_t at_once_ns = 2'000'000;
 
   std::array<Sample, max_samples> samples_{};
   std::size_t count_ = 0;
   std::uint64_t period_ns_ = 1'000'000;  ///< between samples, at least
+  std::uint64_t present_ns_ = 0;         ///< when the first of the values came that the last sample was replaced by
+  std::uint64_t least_before_ = 0;       ///< of the last sample, without these
 };
 
 }  // namespace rtev

@@ -10,18 +10,32 @@ void WindowUtilization::add(std::uint64_t ns, std::uint64_t paused_from_ns, std:
   if (ns == 0) return;
   is_known_ = true;
   const auto [low, high] = std::minmax(paused_from_ns, paused_to_ns);
-  const std::uint64_t first = low >> part_bits_, last = high >> part_bits_;
+  if (high == 0) {
+    no_pause_ns_ += ns;
+    return;
+  }
+  const std::size_t first = part_of(low >> unit_bits_), last = part_of(high >> unit_bits_);
   if (first == last) {
     positions_ns_[first] += ns;
     return;
   }
   // The value changes as fast as time passes: as long as it is in a part, so much time passes.
   std::uint64_t from = low;
-  for (std::uint64_t part = first; part <= last; ++part) {
-    const std::uint64_t to = part == last ? high : (part + 1) << part_bits_;
+  for (std::size_t part = first; part <= last; ++part) {
+    const std::uint64_t to = part == last ? high : end_of(part) << unit_bits_;
     positions_ns_[part] += to - from;
     from = to;
   }
+}
+
+std::size_t WindowUtilization::part_of(std::uint64_t units) {
+  const int halvings = std::max(static_cast<int>(std::bit_width(units)) - 7, 0);
+  return static_cast<std::size_t>(64 * halvings) + static_cast<std::size_t>(units >> halvings);
+}
+
+std::uint64_t WindowUtilization::end_of(std::size_t part) {
+  const std::size_t halvings = part < 128 ? 0 : part / 64 - 1;
+  return static_cast<std::uint64_t>(part - 64 * halvings + 1) << halvings;
 }
 
 void WindowUtilization::note_worst(std::uint64_t begin_ns, std::uint64_t paused_ns, const DomainLife& domain) {
@@ -32,7 +46,7 @@ void WindowUtilization::note_worst(std::uint64_t begin_ns, std::uint64_t paused_
 }
 
 double WindowUtilization::percentile(double percent) const {
-  std::uint64_t all = 0;
+  std::uint64_t all = no_pause_ns_;
   for (const std::uint64_t ns : positions_ns_) all += ns;
   // From the worst on, so many may be worse.
   const double worse = static_cast<double>(all) * (1 - percent / 100);
@@ -40,7 +54,7 @@ double WindowUtilization::percentile(double percent) const {
   for (std::size_t part = positions_ns_.size(); part-- > 0;) {
     seen += positions_ns_[part];
     if (static_cast<double>(seen) <= worse) continue;
-    return std::max(share(part << part_bits_), least());
+    return std::max(share(std::min(end_of(part) << unit_bits_, length_ns_)), least());
   }
   return 1;
 }

@@ -21,7 +21,7 @@ namespace rtev {
 class WindowUtilization {
  public:
   explicit WindowUtilization(std::uint64_t length_ns = 1)
-      : length_ns_(length_ns), part_bits_(static_cast<int>(std::bit_width(length_ns / max_parts))) {}
+      : length_ns_(length_ns), unit_bits_(static_cast<int>(std::bit_width(length_ns / max_units))) {}
 
   /// For `ns` the window moved on, and the time in pauses within it went from one value to the other evenly.
   void add(std::uint64_t ns, std::uint64_t paused_from_ns, std::uint64_t paused_to_ns);
@@ -33,25 +33,34 @@ class WindowUtilization {
   bool is_known() const { return is_known_; }
   /// The least share: the MMU. 1 if nothing is known.
   double least() const { return share(worst_paused_ns_); }
-  /// Of all windows, `percent` left at least this share. Exact to a percent of the window.
+  /// Of all windows, `percent` left at least this share. The exact share is greater by at most a sixtieth of the time
+  /// that pauses took of the window.
   double percentile(double percent) const;
   /// The window with the least share: when it began (CLOCK_MONOTONIC), and where.
   std::uint64_t worst_begin_ns() const { return worst_begin_ns_; }
   const DomainLife& worst_domain() const { return worst_domain_; }
 
  private:
-  static constexpr std::size_t max_parts = 256;
+  // The time in pauses is counted in units of at least a 8192nd of the length: up to 128 units each alone, then 64
+  // parts for each power of two. So short pauses in long windows are told apart.
+  static constexpr std::uint64_t max_units = 8192;
+  static constexpr std::size_t max_parts = 512;
 
+  /// The part that has a number of units.
+  static std::size_t part_of(std::uint64_t units);
+  /// How many units there are below its end.
+  static std::uint64_t end_of(std::size_t part);
   double share(std::uint64_t paused_ns) const {
     return 1 - static_cast<double>(paused_ns) / static_cast<double>(length_ns_);
   }
 
   std::uint64_t length_ns_;
-  int part_bits_;  ///< a part has so many: a division would take most of the time
+  int unit_bits_;  ///< a unit has so many: a division would take most of the time
   bool is_known_ = false;
   std::uint64_t worst_paused_ns_ = 0, worst_begin_ns_ = 0;
   DomainLife worst_domain_{};
-  std::array<std::uint64_t, max_parts + 1> positions_ns_{};  ///< by time in pauses, in parts of the length
+  std::uint64_t no_pause_ns_ = 0;                        ///< positions without time in pauses
+  std::array<std::uint64_t, max_parts> positions_ns_{};  ///< the others, by part
 };
 
 /// Pauses of domains in, utilization out. The pauses of a domain come one after the other, in their order. Where pauses

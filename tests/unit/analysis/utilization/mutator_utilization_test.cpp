@@ -46,6 +46,19 @@ TEST(MutatorUtilization, APauseTakesItsTimeOfEachWindow) {
   EXPECT_EQ(window(all, 10 * ms).percentile(98), 1);
 }
 
+TEST(MutatorUtilization, ShortPausesInLongWindowsAreTold) {
+  MutatorUtilization all;
+  all.begin_domain(here, from, true);
+  for (std::uint64_t at = from; at < from + 30 * s; at += 150 * ms) all.add_pause(here, at + ms, at + 2 * ms);
+  all.end_domain(here, from + 30 * s);
+  for (const std::uint64_t length : {s, 3 * s, 10 * s}) {
+    const double share = window(all, length).percentile(99);
+    EXPECT_NEAR(share, 1 - 1.0 / 150, 0.0006) << length;
+    EXPECT_GE(share, window(all, length).least());
+    EXPECT_LT(share, 1 - 1.0 / 150 + 0.0002) << "it is not said to be greater than it is";
+  }
+}
+
 TEST(MutatorUtilization, TheWorstWindowIsThatOfTheWorstDomain) {
   MutatorUtilization all;
   for (const DomainLife& domain : {here, there}) all.begin_domain(domain, from, true);
