@@ -89,7 +89,8 @@ TEST_F(TopLive, TheTerminalIsRestoredWhateverEndsIt) {
   const struct {
     int signal;  // 0: Ctrl-C
     const char* status;
-  } ends[] = {{0, "0"}, {SIGTERM, "0"}, {SIGHUP, "0"}, {SIGSEGV, "139"}, {SIGABRT, "134"}, {SIGQUIT, "131"}};
+  } ends[] = {{0, "0"},         {SIGTERM, "0"},   {SIGHUP, "0"},   {SIGSEGV, "139"},
+              {SIGABRT, "134"}, {SIGQUIT, "131"}, {SIGUSR1, "138"}};
   for (const auto& end : ends) {
     const Terminal terminal(80, 24);
     fs::remove(dir / "after");
@@ -119,6 +120,18 @@ TEST_F(TopLive, StopsAndGoesOn) {
   EXPECT_EQ(read_file(dir / "stopped"), read_file(dir / "before"));
   terminal.press({"q"});
   terminal.until([](const std::string& shown) { return !shown.contains("rtev-bpf top  "); });
+}
+
+TEST_F(TopLive, EndsInTheBackground) {
+  Process program(with_events("busy_alloc"), "ready");
+  const Terminal terminal(80, 24);
+  terminal.type(command("-p " + std::to_string(program.pid())));
+  terminal.until("busy_alloc");
+  terminal.press({"C-z"});
+  terminal.until("Stopped");
+  terminal.type("kill %1; wait; stty -g > " + (dir / "ended").string() + "; echo all=$?");
+  EXPECT_THAT(terminal.until("all=0"), Not(HasSubstr("rtev-bpf top  ")));
+  EXPECT_EQ(read_file(dir / "ended"), read_file(dir / "before"));
 }
 
 TEST_F(TopLive, WritesARecordingOfTheLastSeconds) {

@@ -78,7 +78,7 @@ struct Frame {
   std::vector<ProcessFigures> processes{};  ///< that run, or ended in the interval, by index
   std::uint64_t events = 0, lost_words = 0;
   std::uint64_t dropped = 0;              ///< scheduler events
-  std::string worst{};                    ///< a sentence about the longest pause that ended; empty: there was none
+  std::string worst{};                    ///< a sentence about the longest pause; empty: there was none
   std::vector<ProcessDetails> details{};  ///< of all processes, or nothing
 
   const ProcessFigures* find(ProcessIndex index) const;

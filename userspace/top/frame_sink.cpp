@@ -33,11 +33,9 @@ std::string cause_line(const CauseGroup& group, SwitchesSeen seen) {
   TextBuffer line;
   print(line, "{} × ", Grouped{group.count});
   append(line, CauseName{group, seen});
-  if (group.least_ns == group.greatest_ns) {
-    print(line, " ({})", Duration{group.greatest_ns});
-  } else {
-    print(line, " ({} to {})", Duration{group.least_ns}, Duration{group.greatest_ns});
-  }
+  const std::string least = fmt::format("{}", Duration{group.least_ns}),
+                    greatest = fmt::format("{}", Duration{group.greatest_ns});
+  print(line, " ({}{}{})", least == greatest ? "" : least, least == greatest ? "" : " to ", greatest);
   return std::string(line.text());
 }
 
@@ -134,7 +132,10 @@ void FrameSink::end_interval(std::uint64_t time_ns, const Registry& registry) {
     frame.lost_words += process.lost_words;
   }
   if (worst_) frame.worst = sentence_about(*worst_, true);
+  if (longest_open_ns_ > (worst_ ? worst_->duration_ns() : 0)) frame.worst = std::move(longest_open_);
   worst_.reset();
+  longest_open_ns_ = 0;
+  longest_open_.clear();
   runnable_ns_.clear();
   begin_ns_ = time_ns;
 
@@ -173,8 +174,14 @@ ProcessFigures FrameSink::figures_of(ProcessIndex index, const ProcessStats& pro
   figures.p50_ns = activity.pauses.percentile(50);
   figures.p99_ns = activity.pauses.percentile(99);
   figures.worst_ns = activity.worst_ns;
-  for (const auto& [number, domain] : activity.domains)
-    if (domain.pause_since_ns) figures.worst_ns = std::max(figures.worst_ns, rise(time_ns, *domain.pause_since_ns));
+  for (const auto& [number, domain] : activity.domains) {
+    const std::uint64_t ns = domain.pause_since_ns ? rise(time_ns, *domain.pause_since_ns) : 0;
+    figures.worst_ns = std::max(figures.worst_ns, ns);
+    if (ns <= longest_open_ns_) continue;
+    longest_open_ns_ = ns;
+    longest_open_ = fmt::format("{} so far in {}, domain {}: it goes on", Duration{ns},
+                                ProcessName{process.comm, process.pid}, number);
+  }
   figures.sections = activity.sections;
   figures.arrival_ns = activity.arrival_ns;
   activity.pauses.clear();

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 
 #include "analysis/latency/histogram.hpp"
@@ -100,6 +101,8 @@ class FrameSink final : public Sink, private PauseConsumer {
   std::unordered_map<ProcessIndex, Before> before_;
   std::unordered_map<std::int32_t, std::uint64_t> runnable_ns_;  ///< by pid, in the interval
   std::optional<PauseDetails> worst_{};                          ///< of the interval
+  std::uint64_t longest_open_ns_ = 0;                            ///< of the pauses that go on at its end
+  std::string longest_open_{};                                   ///< a sentence about that one
   std::size_t with_causes_ = 0;
   std::uint64_t dropped_ = 0;
   RunHeader header_{};

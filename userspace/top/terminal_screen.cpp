@@ -29,11 +29,12 @@ constexpr std::string_view enter_codes = "\033[?1049h\033[?25l\033[0m\033[2J",
 constexpr int sequence_timeout_ms = 25;
 
 /// Signals that end a process at once: the terminal is restored first.
-constexpr std::array fatal_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGQUIT};
+constexpr std::array fatal_signals{SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGABRT,   SIGQUIT, SIGSYS,
+                                   SIGTRAP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU};
 
 // Signal handlers reach nothing but statics.
 std::atomic<int> terminal = -1;
-std::atomic<bool> is_stale = false;
+std::atomic<bool> is_stale = false, is_entered = false;
 EventFd* changes = nullptr;
 struct termios mode_before, mode_of_screen;
 std::array<struct sigaction, fatal_signals.size()> fatal_before;
@@ -43,15 +44,29 @@ void put(std::string_view bytes) {
   [[maybe_unused]] const ssize_t written = ::write(terminal, bytes.data(), bytes.size());
 }
 
+/// Else the terminal is that of the shell.
+bool is_in_foreground() {
+  return ::tcgetpgrp(terminal) == ::getpgrp();
+}
+
 void enter() {
+  is_stale = true;
+  if (!is_in_foreground()) return;
   ::tcsetattr(terminal, TCSANOW, &mode_of_screen);
   put(enter_codes);
-  is_stale = true;
+  is_entered = true;
 }
 
 void leave() {
+  if (!is_entered.exchange(false)) return;
   put(leave_codes);
+  // In the background this would stop the process.
+  sigset_t stops, before;
+  ::sigemptyset(&stops);
+  ::sigaddset(&stops, SIGTTOU);
+  ::pthread_sigmask(SIG_BLOCK, &stops, &before);
   ::tcsetattr(terminal, TCSANOW, &mode_before);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void ask() {
@@ -196,6 +211,7 @@ std::string TerminalScreen::rendered(const Line& line) const {
 
 void TerminalScreen::draw(const Lines& lines) {
   changes->clear();
+  if (!is_entered) return;
   const Size now = size();
   if (is_stale.exchange(false) || now.columns != drawn_.columns || now.lines != drawn_.lines) shown_.clear();
   drawn_ = now;

@@ -18,7 +18,16 @@ void View::add(Frame&& frame) {
 }
 
 void View::step() {
-  if (!is_paused_ && at_ + 1 < history_.size()) go_to(at_ + 1);
+  if (!is_paused_ && at_ < last_to_show()) go_to(at_ + 1);
+}
+
+/// The last frame; or the one before, if the recording ends soon after it: figures of milliseconds say little.
+std::size_t View::last_to_show() const {
+  if (history_.empty()) return 0;
+  const std::size_t last = history_.size() - 1;
+  const bool is_short =
+      last > 0 && history_[last].is_partial && history_[last].interval_ns < history_[last - 1].interval_ns / 2;
+  return is_short ? last - 1 : last;
 }
 
 void View::go_to(std::size_t number) {
@@ -109,6 +118,8 @@ void View::press_in_process(const Key& key, std::size_t height) {
     scrolled_ -= std::min(scrolled_, page);
   } else if (key.kind == home) {
     scrolled_ = 0;
+  } else if (key.kind == end) {
+    scrolled_ = SIZE_MAX / 2;  // as far as there is something
   }
 }
 

@@ -49,6 +49,7 @@ class View {
   bool is_live() const { return options_.input.empty(); }
   const Frame& frame() const { return history_[at_]; }
   void go_to(std::size_t number);
+  std::size_t last_to_show() const;
   void edit_filter(const Key& key);
   bool press_anywhere(const Key& key);
   void press_in_list(const Key& key, std::size_t height);
@@ -57,7 +58,7 @@ class View {
   void sort_by_next(std::ptrdiff_t by);
   std::vector<const ProcessFigures*> listed() const;
 
-  Line title() const;
+  Line title(std::size_t width) const;
   Line last_line() const;
   void draw_list(Lines& lines, std::size_t width, std::size_t height);
   void draw_process(Lines& lines, std::size_t width, std::size_t height);

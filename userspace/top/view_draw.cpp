@@ -37,7 +37,7 @@ void add_folded(Lines& lines, std::string_view text, std::size_t width, std::siz
 
 Lines View::draw(std::size_t width, std::size_t height) {
   Lines lines;
-  lines.push_back(title());
+  lines.push_back(title(width));
   if (screen_ == Screen::help) {
     add_scrolled(lines, help(width), height);
   } else if (history_.empty()) {
@@ -53,20 +53,29 @@ Lines View::draw(std::size_t width, std::size_t height) {
   return lines;
 }
 
-Line View::title() const {
-  constexpr std::size_t max_name = 30;
-  Line line("rtev-bpf top", Style::bold);
-  if (!is_live()) line.add(" " + cut_middle(options_.input, max_name));
-  if (history_.empty()) return line;
+Line View::title(std::size_t width) const {
+  constexpr std::size_t max_name = 30, least_name = 8;
+  if (history_.empty()) return Line("rtev-bpf top", Style::bold);
   const std::size_t last = history_.size() - 1;
   std::string state;
   if (!is_live()) {
-    state = fmt::format("{} of {}{}", at_ + 1, last + 1, is_paused_ ? ", paused" : at_ == last ? ", at its end" : "");
+    state = fmt::format("{} of {}{}", at_ + 1, last + 1,
+                        is_paused_              ? ", paused"
+                        : at_ >= last_to_show() ? ", at its end"
+                                                : "");
   } else if (is_paused_) {
     state = at_ == last ? "paused" : fmt::format("paused {} ago", Duration{history_[last].time_ns - frame().time_ns});
   }
-  if (!state.empty()) line.add("  ").add("[" + state + "]", Style::bold);
-  return line.add(fmt::format("  {}  {}", time_text(frame()), totals_text(frame())));
+  Line rest;
+  if (!state.empty()) rest.add("  ").add("[" + state + "]", Style::bold);
+  rest.add(fmt::format("  {}  {}", time_text(frame()), totals_text(frame())));
+  // Where there is little room, the figures count.
+  const std::size_t room = width - std::min(width, rest.columns());
+  Line line(room > std::string_view("rtev-bpf top").size() ? "rtev-bpf top" : "top", Style::bold);
+  const std::size_t left = room - std::min(room, line.columns() + 1);
+  if (!is_live() && left >= least_name) line.add(" " + cut_middle(options_.input, std::min(max_name, left)));
+  for (const Piece& piece : rest.pieces()) line.add(piece.text, piece.style);
+  return line;
 }
 
 Line View::last_line() const {
@@ -87,8 +96,7 @@ Line View::last_line() const {
 
 void View::draw_list(Lines& lines, std::size_t width, std::size_t height) {
   Lines cause;
-  add_folded(cause, frame().worst.empty() ? "no pause ended in this time" : "longest pause: " + frame().worst, width,
-             2);
+  add_folded(cause, frame().worst.empty() ? "no pause in this time" : "longest pause: " + frame().worst, width, 2);
   // Where there is little room, the beginning has to do.
   if (height < least_height) cause.resize(1);
   lines.insert(lines.end(), cause.begin(), cause.end());
@@ -194,13 +202,16 @@ Lines View::process_lines(const ProcessFigures& process, std::size_t width) cons
     return lines;
   }
 
-  lines.emplace_back();
-  lines.emplace_back("DOMAIN   GC%  PAUSES    WORST  STATE NOW; THE OTHERS SINCE THE START", Style::title);
-  lines.back().pad(width, Style::title);
+  if (!details_->domains.empty()) {
+    lines.emplace_back();
+    lines.emplace_back("DOMAINS SINCE THE START            WHAT EACH DOES NOW", Style::title);
+    lines.back().pad(width, Style::title);
+    lines.emplace_back("DOMAIN   GC%  PAUSES    WORST", Style::dim);
+  }
   for (const DomainDetails& domain : details_->domains) {
-    lines.emplace_back(fmt::format("{:>6} {:>5} {:>7} {:>8}  {}", domain.name, percent(domain.gc_share), domain.pauses,
-                                   domain.worst_ns == 0 ? "-" : fmt::format("{}", Duration{domain.worst_ns}),
-                                   domain.state));
+    lines.emplace_back(
+        fmt::format("{:>6} {:>5} {:>7} {:>8}      {}", domain.name, percent(domain.gc_share), domain.pauses,
+                    domain.worst_ns == 0 ? "-" : fmt::format("{}", Duration{domain.worst_ns}), domain.state));
   }
   if (!details_->causes.empty()) {
     lines.emplace_back();

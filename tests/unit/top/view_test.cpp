@@ -193,6 +193,29 @@ TEST_F(ViewTest, ShowsOneProcess) {
   EXPECT_EQ(press(live, 'q'), View::Wish::quit);
 }
 
+TEST_F(ViewTest, DetailsScrollToTheirEnd) {
+  live.add(frame(1));
+  press(live, Kind::enter);
+  EXPECT_THAT(screen(live, 80, 10)[1], HasSubstr("beta/1002"));
+  press(live, Kind::end);
+  EXPECT_THAT(screen(live, 80, 10)[8], HasSubstr("the longest: 5.00ms"));
+  press(live, Kind::home);
+  EXPECT_THAT(screen(live, 80, 10)[1], HasSubstr("beta/1002"));
+}
+
+TEST_F(ViewTest, AReplayDoesNotEndInAFrameOfMilliseconds) {
+  View replay({.sorted_by = column_named("worst"), .input = "a.fxt"});
+  for (std::uint64_t second = 1; second <= 3; ++second) replay.add(frame(second));
+  Frame rest = frame(4);
+  rest.interval_ns = 2'000'000;
+  rest.is_partial = true;
+  replay.add(std::move(rest));
+  for (int i = 0; i < 9; ++i) replay.step();
+  EXPECT_THAT(screen(replay)[0], AllOf(HasSubstr("[3 of 4, at its end]"), HasSubstr(" 3 s ")));
+  press(replay, Kind::right);
+  EXPECT_THAT(screen(replay, 120)[0], AllOf(HasSubstr("[4 of 4, paused]"), HasSubstr("of the last 2.00ms only")));
+}
+
 TEST_F(ViewTest, PausesAndGoesBackInTime) {
   for (std::uint64_t second = 1; second <= 5; ++second) live.add(frame(second));
   EXPECT_THAT(screen(live)[0], HasSubstr(" 5 s "));
