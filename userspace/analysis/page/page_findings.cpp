@@ -7,10 +7,12 @@
 #include <cctype>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "analysis/pauses/blame.hpp"
+#include "analysis/place_text.hpp"
 #include "analysis/report_text.hpp"
 #include "analysis/stats/stats_cells.hpp"
 #include "base/enum_names.hpp"
@@ -204,11 +206,23 @@ class Findings {
     found_.push_back({.score = is_frequent && count > 1 ? Score::warning : Score::info,
                       .section = "rates",
                       .title = fmt::format("{} of the Gc module", Counted{count, "explicit call", "explicit calls"}),
-                      .text = fmt::format("The program collected by itself: {}.", list),
+                      .text = fmt::format("{} collected by itself: {}.", who_calls(), list),
                       .next = from_.has_stacks
                                   ? "They stop the program whenever it asks. The flame graphs show who asks."
                                   : "They stop the program whenever it asks. Stacks would say who asks:",
                       .command = from_.has_stacks ? "" : with_stacks()});
+  }
+
+  /// The program with most explicit calls.
+  std::string who_calls() const {
+    const auto calls = [](const ProcessStats& process) {
+      return std::reduce(process.figures.explicit_calls.begin(), process.figures.explicit_calls.end());
+    };
+    const auto most = std::ranges::max_element(from_.stats.processes, {}, calls);
+    const std::uint64_t others = static_cast<std::uint64_t>(
+        std::ranges::count_if(from_.stats.processes, [&](const auto& one) { return calls(one) > 0; }));
+    if (!has_several_processes() || most == from_.stats.processes.end()) return "The program";
+    return fmt::format("{}{}", ProcessName{most->comm, most->pid}, others > 1 ? ", more than others," : "");
   }
 
   void arrivals() {
@@ -260,10 +274,7 @@ class Findings {
         found.text += fmt::format(". {} ended", Counted{process.figures.major_cycles, "major cycle", "major cycles"});
       }
       found.text += '.';
-      found.next = from_.has_allocations ? "Who allocates:" : "Stacks of allocations would say who allocates:";
-      found.command = from_.has_allocations && !from_.input.empty()
-                          ? command("allocs", "")
-                          : fmt::format("rtev-bpf allocs -d 10s{}", program(process.comm));
+      add_allocators(found, process);
       found_.push_back(std::move(found));
       if (std::ranges::count(found_, std::string_view("heap"), &Finding::section) >= max_growing) return;
     }
@@ -273,6 +284,34 @@ class Findings {
                       .section = "heap",
                       .title = "No heap grows all the time",
                       .text = "No major heap rose in each quarter of the time."});
+  }
+
+  /// Who allocates, or what would say it.
+  void add_allocators(Finding& found, const ProcessStats& process) const {
+    const std::string of_process = of(process.comm, process.pid);
+    const auto allocator = std::ranges::find_if(from_.stats.allocators, [&](const Allocator& one) {
+      return of_process.empty() || one.place.ends_with(of_process);
+    });
+    if (allocator != from_.stats.allocators.end())
+      found.text += fmt::format(" Of what is allocated in minor heaps, {} is in {}.",
+                                Percent{allocator->weight, allocator->all}, allocator->place);
+    const StatsFigures& figures = process.figures;
+    const std::uint64_t direct =
+        figures.major_words.value_or(0) - std::min(figures.major_words.value_or(0), figures.promoted_words);
+    if (direct > figures.minor_words) {
+      found.next = fmt::format(
+          "It allocates {} directly in the major heap, in large blocks, of which no samples are "
+          "taken. Its code that runs most:",
+          bytes_of(direct));
+      found.command = from_.has_stacks && !from_.input.empty()
+                          ? command("profile", "")
+                          : fmt::format("rtev-bpf profile -d 10s{}", program(process.comm));
+    } else {
+      found.next = from_.has_allocations ? "Who allocates:" : "Stacks of allocations would say who allocates:";
+      found.command = from_.has_allocations && !from_.input.empty()
+                          ? command("allocs", "")
+                          : fmt::format("rtev-bpf allocs -d 10s{}", program(process.comm));
+    }
   }
 
   void run_queue() {
@@ -295,9 +334,12 @@ class Findings {
     found.text = fmt::format("In pauses, threads were ready to run without a CPU for {} of {} ({}).",
                              Duration{all.split.runnable}, Duration{known_ns}, Percent{all.split.runnable, known_ns});
     if (found.score != Score::ok) {
-      found.next = "Use fewer domains than CPUs, or run less beside them. Who had the CPU:";
-      found.command =
-          from_.pauses.counts.all_switches_seen ? command("pauses", " --full") : "rtev-bpf pauses -d 10s --sched all";
+      found.next = from_.pauses.counts.all_switches_seen
+                       ? "Use fewer domains than CPUs, or run less beside them. Who had the CPU:"
+                       : "Use fewer domains than CPUs, or run less beside them. All who have the CPU, in a new run:";
+      found.command = from_.pauses.counts.all_switches_seen
+                          ? command("pauses", " --full")
+                          : fmt::format("rtev-bpf pauses -d 10s{} --sched all", program());
     }
     found_.push_back(std::move(found));
   }
@@ -334,6 +376,8 @@ class Findings {
     TextBuffer text;
     print(text, "On domain {}{}, {} after the start", run.domain, of(worst.comm, worst.pid),
           Duration{run.begin_ns - std::min(run.begin_ns, from_.pauses.run_ns)});
+    if (const std::string place = place_text(run.stacks, SampleKind::on_cpu, *from_.pauses.stacks); !place.empty())
+      print(text, ", in {}", place);
     for (std::size_t i = 0; i < std::min(run.waits.size(), max_shown); ++i) {
       const TaskWait& wait = run.waits[i];
       print(text, "{}{} {}{}", i == 0 ? ". It kept waiting: " : ", ", TaskName{wait.task}, wait.certain ? "" : "up to ",
@@ -370,6 +414,15 @@ class Findings {
                         .section = "method",
                         .title = "Nothing was lost",
                         .text = "All events of the time were read: the figures are complete."});
+      return;
+    }
+    if (what.size() == 1 && from_.lost_samples > 0) {
+      found_.push_back({.score = Score::info,
+                        .section = "method",
+                        .title = "Stack samples are missing",
+                        .text = fmt::format("All events were read: the figures are complete. Missing: {}, so shares of "
+                                            "stacks are less exact.",
+                                            what.front())});
       return;
     }
     const bool is_severe =

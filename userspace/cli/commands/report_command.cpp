@@ -44,9 +44,13 @@ int run_report(const AnalysisOptions& options, const Invocation& invocation) {
                         .why = "it is a page for a browser",
                         .hint = "give a file with -o, or redirect stdout"});
   PageSink page({.input = input_argument(options.input), .max_bytes = options.memory_limit / 4});
-  const int status = analyse(options, invocation, page, **output,
-                             [&](const Registry& registry) { return report_page(page.report(registry)); });
-  const bool is_written = !(*output)->error() && (*output)->written() > 0;
+  bool has_processes = false;
+  const int status = analyse(options, invocation, page, **output, [&](const Registry& registry) {
+    PageReport report = page.report(registry);
+    has_processes = report.stats.process_count > 0;
+    return report_page(std::move(report));
+  });
+  const bool is_written = has_processes && !(*output)->error() && (*output)->written() > 0;
   if (is_written && (*output)->is_regular_file() && !options.quiet)
     say(fmt::format("wrote {} ({}): open it in a browser\n", Escaped{(*output)->name()}, Size{(*output)->written()}));
   return status;

@@ -104,7 +104,7 @@ function heat_map() {
   return section(
     "pauses",
     "Pauses over time",
-    "Each cell counts pauses by when they began and how long they were; darker is more. " +
+    "Each cell counts pauses by when they began and how long they were; a stronger colour is more. " +
       "The numbers are the longest pauses, drawn below. The strips under the axis are the windows of time in which " +
       "pauses left least to the program.",
     chart("heat map of pauses by time and length", draw),
@@ -164,12 +164,14 @@ function causes() {
 }
 
 function pause_of_window(of) {
-  const end = of.worst.begin_ns + of.window_ns;
-  // In any pause that is as long as the window nothing is left.
-  if (of.min === 0 && data.pauses.pauses.length > 0 && data.pauses.pauses[0].duration_ns >= of.window_ns) return 0;
+  const { begin_ns, pid, domain } = of.worst,
+    end = begin_ns + of.window_ns;
   return data.pauses.pauses.findIndex(
     pause =>
-      pause.pid === of.worst.pid && pause.begin_ns < end && pause.begin_ns + pause.duration_ns > of.worst.begin_ns,
+      pause.pid === pid &&
+      pause.domain === domain &&
+      pause.begin_ns < end &&
+      pause.begin_ns + pause.duration_ns > begin_ns,
   );
 }
 

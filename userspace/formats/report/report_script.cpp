@@ -43,7 +43,8 @@ void add_line(std::string& script, std::string_view line) {
     }
     script += line[i];
   }
-  script += '\n';
+  // After these a statement goes on, or has ended, without the end of the line.
+  if (std::string_view(",;({[:?=>&|").find(script.back()) == std::string_view::npos) script += '\n';
 }
 
 /// The same of all lines but those that are comments.

@@ -78,7 +78,8 @@ const span_parts = time => [
 const span_legend = () => legend(span_parts({}).map(([name, , color]) => [name, swatch(color)]));
 
 function spans() {
-  const found = data.spans.spans.filter(of => of.count > 0);
+  // That one is Eio's own wait for events.
+  const found = data.spans.spans.filter(of => of.count > 0 && of.name !== "eio.suspend_domain");
   if (found.length === 0)
     return section(
       "spans",
@@ -178,6 +179,7 @@ function stalls() {
         ["length"],
         ...time_titles,
         ["blocked in", "text"],
+        ["fiber or task", "text"],
         ["user span", "text"],
         ["stack", "long"],
       ],
@@ -188,7 +190,8 @@ function stalls() {
           since(of.begin_ns),
           duration(of.duration_ns),
           ...time_cells(of.time_ns),
-          of.blocked_in,
+          of.blocked_in_ns > 0 ? of.blocked_in : "",
+          of.task || "",
           of.span || "",
           of.stacks
             ? of.stacks
@@ -206,56 +209,101 @@ function task_name(of) {
   return of.id + (of.name ? ` "${of.name}"` : of.context_name ? ` of "${of.context_name}"` : "");
 }
 
-function tasks() {
-  const found = data.tasks.programs
-    .flatMap(of => of.longest.map(run => ({ ...run, program: of })))
-    .sort((a, b) => b.duration_ns - a.duration_ns)
-    .slice(0, 20);
-  if (data.tasks.programs.length === 0) return "";
-  if (found.length === 0)
-    return section(
-      "tasks",
-      "Fibers and tasks",
-      `None ran for ${duration(data.tasks.min_ns)} without letting others run.`,
-    );
-  return section(
-    "tasks",
-    "Fibers and tasks",
-    "The longest times in which one ran without letting others of its domain run, by what they were spent on.",
-    bars(
-      "longest runs",
-      found.map(of => [`${task_name(of.task)} in ${who(of.program)} at ${since(of.begin_ns)}`, span_parts(of.time_ns)]),
-      duration,
-    ),
-    span_legend(),
+const waiting = wait =>
+  `${task_name(wait.task)} ${wait.certain ? "" : "up to "}${duration(wait.ns)}` +
+  (wait.operation ? ` (${wait.operation})` : "");
+
+function task_tables(programs) {
+  const operations = programs
+    .flatMap(program => [
+      { ...program.waits_to_run, name: "to run", program },
+      ...program.operations.map(of => ({ ...of, program })),
+    ])
+    .filter(of => of.count > 0)
+    .sort((a, b) => b.max_ns - a.max_ns);
+  const failures = programs.flatMap(program => program.failures.map(of => ({ ...of, program })));
+  return [
     table(
-      "runs as a table",
-      [
-        ["process", "text"],
-        ["fiber or task", "text"],
-        ["domain"],
-        ["at"],
-        ["length"],
-        ...time_titles,
-        ["kept waiting", "long"],
-      ],
+      "what they waited for",
+      [["process", "text"], ["waited for", "text"], ["times"], ["total"], ["longest"], ["by", "text"]],
       () =>
-        found.map(of => [
+        operations.map(of => [
           who(of.program),
+          of.name,
+          grouped(of.count),
+          duration(of.total_ns),
+          duration(of.max_ns),
           task_name(of.task),
-          of.domain,
-          since(of.begin_ns),
-          duration(of.duration_ns),
-          ...time_cells(of.time_ns),
-          of.waits
-            .map(
-              wait =>
-                `${task_name(wait.task)} ${wait.certain ? "" : "up to "}${duration(wait.ns)} ${wait.operation || ""}`,
-            )
-            .join(", "),
         ]),
       true,
     ),
+    failures.length === 0
+      ? ""
+      : table(
+          "those that failed",
+          [["process", "text"], ["fiber or task", "text"], ["at"], ["error", "long"]],
+          () => failures.map(of => [who(of.program), task_name(of.task), since(of.failed_ns), of.error]),
+          true,
+        ),
+  ];
+}
+
+function tasks() {
+  const programs = data.tasks.programs;
+  if (programs.length === 0) return "";
+  const found = programs
+    .flatMap(of => of.longest.map(run => ({ ...run, program: of })))
+    .sort((a, b) => b.duration_ns - a.duration_ns)
+    .slice(0, 20);
+  const several = programs.length > 1;
+  const counts = programs.map(of => {
+    const parts = ["finished", "failed", "cancelled", "running", "runnable", "suspended"]
+      .filter(what => of[what] > 0)
+      .map(what => `${grouped(of[what])} ${what}`);
+    return `${who(of)}: ${parts.join(", ")}.`;
+  });
+  return section(
+    "tasks",
+    "Fibers and tasks",
+    counts.join(" "),
+    found.length === 0
+      ? soft(`None ran for ${duration(data.tasks.min_ns)} without letting others run.`)
+      : [
+          soft("The longest times in which one ran without letting others run, by what they were spent on."),
+          bars(
+            "longest runs",
+            found.map(of => [
+              `${task_name(of.task)}${several ? ` of ${who(of.program)}` : ""} at ${since(of.begin_ns)}`,
+              span_parts(of.time_ns),
+            ]),
+            duration,
+          ),
+          span_legend(),
+          table(
+            "runs as a table",
+            [
+              ["process", "text"],
+              ["fiber or task", "text"],
+              ["at"],
+              ["length"],
+              ["kept waiting", "long"],
+              ["domain"],
+              ...time_titles,
+            ],
+            () =>
+              found.map(of => [
+                who(of.program),
+                task_name(of.task),
+                since(of.begin_ns),
+                duration(of.duration_ns),
+                of.waits.map(waiting).join(", "),
+                of.domain,
+                ...time_cells(of.time_ns),
+              ]),
+            true,
+          ),
+        ],
+    task_tables(programs),
   );
 }
 
@@ -301,7 +349,9 @@ function method() {
     ["gaps of probes", counts.unprobed],
     ["events that came late", data.counts.late],
     ["times that memory ran short", data.counts.forced],
-    ...drops.filter(([, count]) => count > 0).map(([kind, count]) => [`dropped: ${kind}`, count]),
+    ...drops
+      .filter(([, count]) => count > 0)
+      .map(([kind, count]) => [`records that the kernel had no room for: ${kind}`, count]),
   ];
   const self = data.counts.self;
   return section(

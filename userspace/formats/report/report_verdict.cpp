@@ -80,7 +80,7 @@ function tiles() {
     ["99% below", all.count ? at("99") : "none", all.count ? `50% below ${at("50")}` : ""],
     ["time in the GC", percent(total.gc_share), known(total.gc_cpu_ns, ns => `${duration(ns)} of CPU time`)],
     mmu ? [`MMU of ${short(mmu.window_ns)}`, at_least(mmu.min), "left to the program"] : null,
-    heap ? ["heap at the end", size(heap.heap_words.last * 8), `${size(heap.heap_words.first * 8)} at first`] : null,
+    heap ? [data.processes > 1 ? `heap of ${heap.comm} at the end` : "heap at the end", size(heap.heap_words.last * 8), `${size(heap.heap_words.first * 8)} at first`] : null,
     [
       "allocated in minor heaps",
       size(total.words.minor * 8),
@@ -92,9 +92,9 @@ function tiles() {
       `${counted(total.collections.major_cycles, "major cycle", "major cycles")}`,
     ],
     [
-      "lost",
+      "lost of rings",
       total.lost_words ? grouped(total.lost_words) : "nothing",
-      total.lost_words ? "words of rings" : `of ${counted(total.events, "event", "events")}`,
+      total.lost_words ? "words" : `all of ${counted(total.events, "event", "events")}`,
     ],
   ];
   const of_latency = new Map(data.latency.processes.map(of => [of.pid, of]));
