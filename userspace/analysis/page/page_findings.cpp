@@ -288,10 +288,7 @@ class Findings {
 
   /// Who allocates, or what would say it.
   void add_allocators(Finding& found, const ProcessStats& process) const {
-    const std::string of_process = of(process.comm, process.pid);
-    const auto allocator = std::ranges::find_if(from_.stats.allocators, [&](const Allocator& one) {
-      return of_process.empty() || one.place.ends_with(of_process);
-    });
+    const auto allocator = std::ranges::find(from_.stats.allocators, process.pid, &Allocator::pid);
     if (allocator != from_.stats.allocators.end())
       found.text += fmt::format(" Of what is allocated in minor heaps, {} is in {}.",
                                 Percent{allocator->weight, allocator->all}, allocator->place);

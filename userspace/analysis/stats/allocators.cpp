@@ -13,13 +13,12 @@ bool is_allocation(const Event& event) {
 }
 
 /// The first process is unknown.
-std::string process_with_most(const ProfileReport& report, CallTree::Index place) {
+const ProfileProcess& process_with_most(const ProfileReport& report, CallTree::Index place) {
   std::vector<std::uint64_t> weights(report.processes.size());
   for (const ProfileEntry& entry : report.entries)
     if (report.tree.nodes()[entry.node].place == place) weights[entry.process] += entry.value.weight;
   const auto most = static_cast<std::size_t>(std::ranges::max_element(weights) - weights.begin());
-  const ProfileProcess& process = report.processes[most];
-  return process.pid == 0 ? "an unknown process" : fmt::format("{}", ProcessName{process.comm, process.pid});
+  return report.processes[most];
 }
 
 }  // namespace
@@ -43,8 +42,11 @@ std::vector<Allocator> Allocators::greatest(const Registry& registry) const {
     TextBuffer place;
     append(place, PlaceName{report.tree, row.place});
     if (row.caller != 0) print(place, ", called from {}", PlaceName{report.tree, row.caller});
-    if (report.processes.size() > 2) print(place, " of {}", process_with_most(report, row.place));
-    found.push_back({.place = std::string(place.text()), .weight = weight, .all = report.all[0].weight});
+    const ProfileProcess& process = process_with_most(report, row.place);
+    if (report.processes.size() > 2 && process.pid == 0) place.add(" of an unknown process");
+    if (report.processes.size() > 2 && process.pid != 0) print(place, " of {}", ProcessName{process.comm, process.pid});
+    found.push_back(
+        {.place = std::string(place.text()), .weight = weight, .all = report.all[0].weight, .pid = process.pid});
   }
   return found;
 }

@@ -14,6 +14,7 @@ namespace rtev {
 struct Allocator {
   std::string place{};                ///< "Web.Server.handle server.ml:42", without control characters
   std::uint64_t weight = 0, all = 0;  ///< its share of what minor heaps took
+  std::int32_t pid = 0;               ///< of the process that has most of that; 0: unknown
 };
 
 /// Costs nothing while the stream has no such samples. One thread.

@@ -66,6 +66,7 @@ std::uint64_t RingPace::longest_ns(bool is_burst) const {
 }
 
 void RingPace::was_read(std::uint64_t now_ns, std::uint64_t elapsed_ns, double fullest) {
+  read_ns_ = now_ns;
   const double rate = fullest / static_cast<double>(std::max<std::uint64_t>(elapsed_ns, 1));
   const bool is_burst = fullest >= burst_fullest && rate > burst_factor * rate_;
   rate_ = rate;
@@ -79,6 +80,7 @@ void RingPace::was_read(std::uint64_t now_ns, std::uint64_t elapsed_ns, double f
   std::uint64_t grid = max_delay_ns_;
   while (grid > interval) grid /= 2;
   if (grid + grid / 3 <= interval) grid += grid / 3;
+  interval_ns_ = grid;
   due_ns_ = grid == 0 ? now_ns : (now_ns / grid + 1) * grid;
 }
 

@@ -21,6 +21,8 @@ class RingPace {
   /// Takes what is known of the ring since the last call.
   void note(std::uint64_t now_ns, const kernel::RingActivity& activity);
   bool is_due(std::uint64_t now_ns) const { return due_ns_ && *due_ns_ <= now_ns; }
+  /// At least half of the usual time between two reads has passed.
+  bool is_nearly_due(std::uint64_t now_ns) const { return due_ns_ && now_ns >= read_ns_ + interval_ns_ / 2; }
   /// When the next look is due; nothing if the process does not run.
   std::optional<std::uint64_t> due_ns() const { return due_ns_; }
 
@@ -41,7 +43,8 @@ class RingPace {
   bool is_large_;              ///< BPF looks at it before it can be full
   bool checked_ = false;       ///< BPF looks at it
   std::optional<std::uint64_t> unchecked_since_ns_{};
-  double rate_ = 0;  ///< at the last read: share of the ring that was filled in a ns
+  std::uint64_t read_ns_ = 0, interval_ns_ = 0;  ///< the last read, and how often the ring is to be read since then
+  double rate_ = 0;                              ///< at the last read: share of the ring that was filled in a ns
   std::optional<std::uint64_t> due_ns_{};
 };
 

@@ -92,6 +92,7 @@ void RingPoller::poll(std::uint64_t now_ns, Which which, const Activity& activit
   has_several_users_ = false;
   read_until_ns_ = now_ns;
   next_poll_ns_.reset();
+  bool any_fills_up = false;
   for (Ring& ring : rings_) {
     has_several_users_ |= previous_user.value_or(ring.user) != ring.user;
     previous_user = ring.user;
@@ -102,6 +103,11 @@ void RingPoller::poll(std::uint64_t now_ns, Which which, const Activity& activit
     ring.unfinished |= activity.ran;
     if (!ring.unfinished) ring.known_until_ns = now_ns;
     ring.pace.note(now_ns, activity);
+    any_fills_up |= activity.fills_up;
+  }
+  for (Ring& ring : rings_) {
+    // Rings that fill up at one pace would wake the reader one by one.
+    if (any_fills_up && ring.pace.is_nearly_due(now_ns)) ring.pace.postpone(now_ns);
     if (is_to_be_read(ring, which, now_ns)) {
       activity_of.begin_read(ring.slot);
       waiting[ring.user].push_back(&ring);

@@ -91,6 +91,15 @@ TEST(RingPace, RingsOfDifferentPacesAreLookedAtTogether) {
   EXPECT_LE(last - first, rounding);
 }
 
+TEST(RingPace, ARingIsNearlyDueAfterHalfOfItsInterval) {
+  RingPace pace(large_ring, max_delay);
+  EXPECT_FALSE(pace.is_nearly_due(start)) << "its process does not run";
+  pace.note(start, checked);
+  pace.was_read(start, max_delay, 0);
+  EXPECT_FALSE(pace.is_nearly_due(start + max_delay / 2 - 1));
+  EXPECT_TRUE(pace.is_nearly_due(start + max_delay / 2));
+}
+
 TEST(RingPace, ABurstIsLookedAtSoonAgain) {
   EXPECT_LE(interval_after(small_ring * 4, checked, 0.2, max_delay, 0.001), small_ring * 4 * 1000 / 42);
 }

@@ -242,6 +242,24 @@ TEST_F(RingPollerTest, OnlyDueRingsAreReadUntilEventsHaveToBeReleased) {
   EXPECT_THAT(poll_due(), ElementsAre(Pair(1, 2)));
 }
 
+TEST_F(RingPollerTest, WithARingThatFillsUpOthersAreReadThatWillBeDueSoon) {
+  for (const std::uint32_t slot : {1, 2}) add(slot);
+  activity_ = {.ran = true, .checked = true};
+  poll();
+  const auto poll_full = [&](std::uint64_t after_ns) {
+    for (auto& [slot, file] : files_) file.append(0, test::make::begin(++time, 1));
+    now_ns_ += after_ns;
+    delivered_.clear();
+    poller_.poll(now_ns_, RingPoller::Which::due, {.take = [](std::uint32_t slot) {
+                   return kernel::RingActivity{.ran = true, .checked = true, .fills_up = slot == 1};
+                 }});
+    return delivered_;
+  };
+  EXPECT_THAT(poll_full(milli), ElementsAre(Pair(1, 2)));
+  EXPECT_THAT(poll_full(max_delay_ns / 2), ElementsAre(Pair(1, 2), Pair(2, 4)));
+  EXPECT_THAT(poll_full(milli), ElementsAre(Pair(1, 2)));
+}
+
 TEST_F(RingPollerTest, RingsOfProcessesThatDoNotRunAreNotAwaited) {
   add(1);
   now_ns_ += 3 * second;  // since the ring was opened: until then the process may run unseen
