@@ -48,7 +48,6 @@ struct DomainDetails {
   std::string name{};   ///< its number
   std::string state{};  ///< what it does now: "running", "in a pause for 12.3ms, waits for a CPU"
   std::optional<double> gc_share{};
-  std::optional<std::uint64_t> cpu_ns{};
   std::uint64_t pauses = 0, worst_ns = 0;
 };
 

@@ -42,7 +42,10 @@ std::string cause_line(const CauseGroup& group, SwitchesSeen seen) {
 }  // namespace
 
 FrameSink::FrameSink(const FrameOptions& options, Done done)
-    : options_(options), done_(std::move(done)), stats_({.utilization = false}), analyzer_(*this, analyzer_bytes) {}
+    : options_(options),
+      done_(std::move(done)),
+      stats_({.utilization = false, .cpu_time = false}),
+      analyzer_(*this, analyzer_bytes) {}
 
 void FrameSink::header(const RunHeader& header) {
   header_ = header;
@@ -107,6 +110,7 @@ void FrameSink::end_interval(std::uint64_t time_ns, const Registry& registry) {
   now_ns_ = std::max(now_ns_, time_ns);
   stats_.go_on_until(time_ns);
 
+  add_running_threads(time_ns);
   // At the end of a part of a recording the registry may know of ends that come later: those in the stream count.
   std::unordered_map<std::int32_t, ProcessIndex> newest;
   for (const auto& [index, info] : registry.indexed_processes()) newest[info.pid] = std::max(newest[info.pid], index);
@@ -137,6 +141,7 @@ void FrameSink::end_interval(std::uint64_t time_ns, const Registry& registry) {
   longest_open_ns_ = 0;
   longest_open_.clear();
   runnable_ns_.clear();
+  cpu_ns_.clear();
   begin_ns_ = time_ns;
 
   // Of processes that are gone nothing is kept.
@@ -165,7 +170,7 @@ ProcessFigures FrameSink::figures_of(ProcessIndex index, const ProcessStats& pro
                          .ended = process.ended,
                          .interval_ns = interval_ns};
   figures.domains = static_cast<std::size_t>(std::ranges::count(process.domains, false, &DomainStats::ended));
-  if (now.cpu_ns) figures.cpu_share = share_of(rise(*now.cpu_ns, then.cpu_ns.value_or(0)), interval_ns);
+  if (analyzer_.scheduler_seen()) figures.cpu_share = share_of(cpu_ns_[process.pid], interval_ns);
   figures.gc_share = share_of(rise(now.gc_ns, then.gc_ns), rise(now.domain_ns, then.domain_ns));
   const auto waited = runnable_ns_.find(process.pid);
   figures.wait_share = waited != runnable_ns_.end() ? share_of(waited->second, interval_ns) : 0;
@@ -235,7 +240,6 @@ ProcessDetails FrameSink::details_of(ProcessIndex index, const ProcessStats& pro
     details.domains.push_back({.name = fmt::format("{}", DomainName{domain.domain, domain.incarnation}),
                                .state = state_of(process.pid, domain.domain, known),
                                .gc_share = domain.figures.gc_share(),
-                               .cpu_ns = domain.figures.cpu_ns,
                                .pauses = known != nullptr ? known->pauses : 0,
                                .worst_ns = known != nullptr ? known->worst_ns : 0});
   }
@@ -374,8 +378,17 @@ void FrameSink::on_domain_gone(const DomainLife& domain, std::uint64_t /*time_ns
 }
 
 void FrameSink::on_thread_interval(const ThreadInterval& interval) {
-  if (interval.state == ThreadState::runnable)
-    runnable_ns_[interval.pid] += rise(interval.end_ns, std::max(interval.begin_ns, begin_ns_));
+  if (interval.state != ThreadState::runnable && interval.state != ThreadState::on_cpu) return;
+  auto& ns = interval.state == ThreadState::on_cpu ? cpu_ns_ : runnable_ns_;
+  ns[interval.pid] += rise(interval.end_ns, std::max(interval.begin_ns, begin_ns_));
+}
+
+/// What those that are on a CPU have used of the interval that ends now.
+void FrameSink::add_running_threads(std::uint64_t time_ns) {
+  analyzer_.threads().each_cpu([&](std::uint32_t, const RunningThread& on_cpu) {
+    const auto interval = analyzer_.threads().current(on_cpu.thread.tid, time_ns);
+    if (!on_cpu.left_unseen && interval && interval->state == ThreadState::on_cpu) on_thread_interval(*interval);
+  });
 }
 
 }  // namespace rtev::top

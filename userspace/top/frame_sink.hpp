@@ -90,19 +90,20 @@ class FrameSink final : public Sink, private PauseConsumer {
   void on_words_lost(const DomainLife& /*domain*/, const Loss& /*loss*/) override {}
   void on_domain_gone(const DomainLife& domain, std::uint64_t time_ns) override;
   void on_thread_interval(const ThreadInterval& interval) override;
+  void add_running_threads(std::uint64_t time_ns);
 
   FrameOptions options_;
   Done done_;
   Stats stats_;
   PauseAnalyzer analyzer_;
-  Tasks tasks_{{}};
+  Tasks tasks_{{.what_for = false}};
   const Registry* registry_ = nullptr;  ///< the last one; null after summary()
   std::unordered_map<ProcessIndex, Activity> activities_;
   std::unordered_map<ProcessIndex, Before> before_;
-  std::unordered_map<std::int32_t, std::uint64_t> runnable_ns_;  ///< by pid, in the interval
-  std::optional<PauseDetails> worst_{};                          ///< of the interval
-  std::uint64_t longest_open_ns_ = 0;                            ///< of the pauses that go on at its end
-  std::string longest_open_{};                                   ///< a sentence about that one
+  std::unordered_map<std::int32_t, std::uint64_t> runnable_ns_, cpu_ns_;  ///< by pid, in the interval
+  std::optional<PauseDetails> worst_{};                                   ///< of the interval
+  std::uint64_t longest_open_ns_ = 0;                                     ///< of the pauses that go on at its end
+  std::string longest_open_{};                                            ///< a sentence about that one
   std::size_t with_causes_ = 0;
   std::uint64_t dropped_ = 0;
   RunHeader header_{};

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <vector>
 
 namespace rtev {
 
@@ -38,9 +38,14 @@ class Histogram {
  private:
   static constexpr std::size_t page_buckets = 32;
   using Page = std::array<std::uint64_t, page_buckets>;
-  static constexpr std::size_t page_bytes = sizeof(Page) + 48;  ///< as a node of the map
+  static constexpr std::size_t page_bytes = sizeof(Page) + sizeof(std::uint32_t);
 
-  std::map<std::uint32_t, Page> pages_;  ///< of buckets, in order; those without values are not there
+  Page& page_at(std::uint32_t number);
+
+  // Pages of buckets, in order, and which ones they are; those without values are not there. Apart from each other, as
+  // a search in a few lines of the CPU's cache takes a third of one in a tree.
+  std::vector<std::uint32_t> numbers_;
+  std::vector<Page> pages_;
   std::uint64_t count_ = 0;
   std::uint64_t total_ = 0;
   std::uint64_t min_ = UINT64_MAX;

@@ -61,10 +61,10 @@ void Stats::add(const Event& event, const Batch& batch, const Registry& registry
       add_process(event, batch, registry);
       return;
     case EventKind::sched_switch:
-      add_switch(event, batch, registry);
+      if (options_.cpu_time) add_switch(event, batch, registry);
       return;
     case EventKind::wakeup:
-      threads_.add(event, batch, registry);
+      if (options_.cpu_time) threads_.add(event, batch, registry);
       return;
     default:
       break;

@@ -32,6 +32,7 @@ struct StatsOptions {
   std::function<void(const ProcessStats&)> on_unlisted{};
   bool gc_tuning = false;   ///< what the figures say about parameters of the garbage collector
   bool utilization = true;  ///< false: StatsReport::utilization stays empty, and reports take little time
+  bool cpu_time = true;     ///< false: scheduler events are ignored, and CPU time is unknown
 };
 
 /// Takes the stream as any sink does and writes nothing: ask for report() when it is wanted. Only what was seen is

@@ -39,8 +39,9 @@ void Tasks::consume(const Batch& batch, const Registry& registry) {
   report_.stacks = &registry.stacks();
   for (const Event& event : batch.events()) {
     last_ns_ = std::max(last_ns_, event.time);
-    finder_.add(event, batch, registry);
+    if (options_.what_for) finder_.add(event, batch, registry);
     tracker_.add(event, batch, registry);
+    if (!options_.what_for) continue;
     time_.add(event, batch, registry);
     samples_.add(event, batch, registry);
   }

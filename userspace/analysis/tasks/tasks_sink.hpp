@@ -23,6 +23,7 @@ struct TasksOptions {
   std::uint64_t min_ns = 10'000'000;  ///< TasksReport::min_ns
   bool full = false;                  ///< TasksReport::full
   std::string input{};                ///< TasksReport::input
+  bool what_for = true;               ///< what runs were spent on, and where the thread was; else that is unknown
 };
 
 /// A fold over the stream. Memory is bounded. One thread.
