@@ -51,9 +51,9 @@ std::size_t plain_prefix(std::string_view text) {
 /// A character as it is shown on terminals.
 struct Shown {
   std::array<char, 16> bytes;
-  std::size_t size = 0;     ///< of bytes
+  std::size_t size = 0;  ///< of bytes
   std::size_t columns = 0;
-  std::size_t length = 0;   ///< bytes of input
+  std::size_t length = 0;  ///< bytes of input
   bool unchanged = false;
 
   std::string_view text() const { return {bytes.data(), size}; }

@@ -93,7 +93,8 @@ TEST(Messages, NameWhatASelectionCouldHaveMeant) {
   const Error error = no_match_error(typo, processes, "t.fxt");
   EXPECT_EQ(error.message(), "no process of t.fxt: --name 'srever' matches none");
   EXPECT_EQ(error.hint, "did you mean --name 'server'? its processes: leaky\\x0A, server");
-  EXPECT_EQ(no_match_error(part, processes, "t.fxt").hint, "did you mean --name 'serv*'? its processes: leaky\\x0A, server");
+  EXPECT_EQ(no_match_error(part, processes, "t.fxt").hint,
+            "did you mean --name 'serv*'? its processes: leaky\\x0A, server");
   EXPECT_EQ(no_match_error(pid, processes, "t.fxt").hint, "its processes: leaky\\x0A/9, server/7, server/8");
   EXPECT_EQ(no_match_error(pid, {}, "t.fxt").hint, "it has no processes");
 }

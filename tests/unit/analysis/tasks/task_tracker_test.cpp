@@ -197,8 +197,15 @@ TEST_F(TaskTrackerTest, TasksOfMiouHaveTheLineThatCreatedThem) {
 }
 
 TEST_F(TaskTrackerTest, AnOperationOfMiouWithoutANameIsOne) {
-  feed(script().at(10).miou("begin", 1).at(20).miou_suspend(1, "41").miou("end", 1).miou("await", 1).at(30).miou(
-      "begin", 1));
+  feed(script()
+           .at(10)
+           .miou("begin", 1)
+           .at(20)
+           .miou_suspend(1, "41")
+           .miou("end", 1)
+           .miou("await", 1)
+           .at(30)
+           .miou("begin", 1));
   EXPECT_THAT(seen, testing::Contains("20-30 task 1 suspended suspend"));
 }
 
