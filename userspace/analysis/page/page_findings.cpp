@@ -219,7 +219,7 @@ class Findings {
       return std::reduce(process.figures.explicit_calls.begin(), process.figures.explicit_calls.end());
     };
     const auto most = std::ranges::max_element(from_.stats.processes, {}, calls);
-    const std::uint64_t others = static_cast<std::uint64_t>(
+    const auto others = static_cast<std::uint64_t>(
         std::ranges::count_if(from_.stats.processes, [&](const auto& one) { return calls(one) > 0; }));
     if (!has_several_processes() || most == from_.stats.processes.end()) return "The program";
     return fmt::format("{}{}", ProcessName{most->comm, most->pid}, others > 1 ? ", more than others," : "");
