@@ -252,7 +252,9 @@ class Findings {
     for (const ProcessStats& process : from_.stats.processes) {
       if (!process.heap_words.rises_all_the_time()) continue;
       const Trend &heap = process.heap_words, &live = process.live_words;
-      const bool keeps = live.count() > 1 && live.rises_all_the_time();
+      // A few cycles say enough if each of them left more than the one before.
+      const bool rises = live.count() > 2 && std::ranges::is_sorted(live.samples(), {}, &Trend::Sample::value);
+      const bool keeps = (rises && live.last() > live.first()) || live.rises_all_the_time();
       constexpr std::uint64_t much_words = 8'000'000;
       const bool is_much = heap.last() >= 2 * heap.first() && heap.last() - heap.first() >= much_words;
       // Programs that have just started fill their caches.
