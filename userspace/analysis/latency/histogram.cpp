@@ -42,11 +42,10 @@ constexpr std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) {
 }  // namespace
 
 Histogram::Page& Histogram::page_at(std::uint32_t number) {
-  const auto place = std::ranges::lower_bound(numbers_, number);
-  const auto index = place - numbers_.begin();
-  if (place != numbers_.end() && *place == number) return pages_[static_cast<std::size_t>(index)];
-  numbers_.insert(place, number);
-  return *pages_.insert(pages_.begin() + index, Page{});
+  const auto place = std::ranges::lower_bound(places_, number, {}, &Place::number);
+  if (place != places_.end() && place->number == number) return pages_[place->position];
+  places_.insert(place, {.number = number, .position = static_cast<std::uint32_t>(pages_.size())});
+  return pages_.emplace_back();
 }
 
 void Histogram::record(std::uint64_t value) {
@@ -68,9 +67,9 @@ void Histogram::merge(const Histogram& other) {
   const double distance = other.mean_ - mean_;
   mean_ += distance * (theirs / (ours + theirs));
   squares_ += other.squares_ + distance * distance * (ours * theirs / (ours + theirs));
-  for (std::size_t i = 0; i < other.pages_.size(); ++i) {
-    Page& mine = page_at(other.numbers_[i]);
-    std::ranges::transform(mine, other.pages_[i], mine.begin(), std::plus{});
+  for (const Place& place : other.places_) {
+    Page& mine = page_at(place.number);
+    std::ranges::transform(mine, other.pages_[place.position], mine.begin(), std::plus{});
   }
   count_ += other.count_;
   total_ = saturated_sum(total_, other.total_);
@@ -89,10 +88,10 @@ std::uint64_t Histogram::percentile(double percentile) const {
   const auto nearest = static_cast<std::uint64_t>(std::llround(percentile / 100 * static_cast<double>(count_)));
   const std::uint64_t rank = std::max<std::uint64_t>(1, nearest);
   std::uint64_t seen = 0;
-  for (std::size_t page = 0; page < pages_.size(); ++page) {
-    const std::uint32_t first = numbers_[page] * static_cast<std::uint32_t>(page_buckets);
+  for (const auto& [number, position] : places_) {
+    const std::uint32_t first = number * static_cast<std::uint32_t>(page_buckets);
     for (std::uint32_t i = 0; i < page_buckets; ++i) {
-      seen += pages_[page][i];
+      seen += pages_[position][i];
       if (seen >= rank) return std::clamp(last_of(first + i), min_, max_);
     }
   }

@@ -22,7 +22,7 @@ class Histogram {
 
   std::uint64_t count() const { return count_; }
   /// What goes with the values of its memory, in bytes.
-  std::size_t memory_bytes() const { return pages_.size() * page_bytes; }
+  std::size_t memory_bytes() const { return pages_.capacity() * sizeof(Page) + places_.capacity() * sizeof(Place); }
   /// Sum of all values; stays at its greatest value should it not fit (584 years of ns).
   std::uint64_t total() const { return total_; }
   /// Exact. 0 if nothing was recorded, as are the figures below.
@@ -38,14 +38,15 @@ class Histogram {
  private:
   static constexpr std::size_t page_buckets = 32;
   using Page = std::array<std::uint64_t, page_buckets>;
-  static constexpr std::size_t page_bytes = sizeof(Page) + sizeof(std::uint32_t);
+  /// Where the page of a number is. A search in a few lines of the CPU's cache takes half the time of one in a tree.
+  struct Place {
+    std::uint32_t number, position;
+  };
 
   Page& page_at(std::uint32_t number);
 
-  // Pages of buckets, in order, and which ones they are; those without values are not there. Apart from each other, as
-  // a search in a few lines of the CPU's cache takes a third of one in a tree.
-  std::vector<std::uint32_t> numbers_;
-  std::vector<Page> pages_;
+  std::vector<Place> places_;  ///< in order of the numbers; pages without values are not there
+  std::vector<Page> pages_;    ///< of buckets, in the order they were needed
   std::uint64_t count_ = 0;
   std::uint64_t total_ = 0;
   std::uint64_t min_ = UINT64_MAX;
