@@ -63,7 +63,7 @@ TEST_F(CliLive, ItIsAFailureIfNothingIsSelected) {
     EXPECT_EQ(run_tool(some).status.code(), 0) << "one of two names matches: " << word;
   }
   EXPECT_EQ(run_tool({"latency", "-d", "1ms", "-n", "busy_alocc", "--fail-if", "p99>1h"}).status.code(), 3);
-  EXPECT_THAT(run_tool({"-q", "-d", "1ms", "-n", "busy_alocc"}).err, HasSubstr("matches -n 'busy_alocc'"));
+  EXPECT_THAT(run_tool({"-q", "-d", "1ms", "-n", "busy_alocc"}).err, HasSubstr("matches --name 'busy_alocc'"));
   const Outcome listed = run_tool({"ps", "-d", "1ms", "-n", "busy_alocc"});
   EXPECT_EQ(listed.status.code(), 1);
   EXPECT_THAT(listed.err, HasSubstr("did you mean --name 'busy_alloc'?"));

@@ -44,9 +44,10 @@ void put(std::string_view bytes) {
   [[maybe_unused]] const ssize_t written = ::write(terminal, bytes.data(), bytes.size());
 }
 
-/// Else the terminal is that of the shell.
+/// Else the terminal is that of the shell. One that is not the terminal of the session has no shell.
 bool is_in_foreground() {
-  return ::tcgetpgrp(terminal) == ::getpgrp();
+  const pid_t group = ::tcgetpgrp(terminal);
+  return group < 0 || group == ::getpgrp();
 }
 
 void enter() {
