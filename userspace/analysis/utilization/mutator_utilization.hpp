@@ -41,8 +41,8 @@ class WindowUtilization {
   const DomainLife& worst_domain() const { return worst_domain_; }
 
  private:
-  // The time in pauses is counted in units of at least a 8192nd of the length: up to 128 units each alone, then 64
-  // parts for each power of two. So short pauses in long windows are told apart.
+  // The time in pauses is counted in units of 1/8192 of the length, or a little more. Up to 128 units have a part each;
+  // beyond that each power of two has 64 parts. Short pauses in long windows have parts of their own.
   static constexpr std::uint64_t max_units = 8192;
   static constexpr std::size_t max_parts = 512;
 
