@@ -125,16 +125,16 @@ void RecordedRunSink::add_ring_event(const Event& event, const Batch& batch, con
   counter(*process->program, *process, *domain, event, registry.family_of(event).value_or(Family::since_5_3));
 }
 
-/// Null for a process that ended, and for one of a program that there is no room for.
+/// Null for a process that ended, for an unknown one, and for one of a program that there is no room for.
 RecordedRunSink::Process* RecordedRunSink::process_at(ProcessIndex index, const Registry& registry,
                                                       std::uint64_t time_ns) {
   if (const auto known = processes_.find(index); known != processes_.end()) return &known->second;
-  if (left_out_.contains(index)) return nullptr;
+  if (left_out_.contains(index) || ended_.contains(index)) return nullptr;
   const ProcessInfo& info = registry.process(index);
-  if (info.ended) return nullptr;
+  if (info.pid == 0) return nullptr;
   Program* const program = program_of(info);
   if (program == nullptr) {
-    if (left_out_.size() < max_left_out) left_out_.insert(index);
+    if (left_out_.size() < max_remembered) left_out_.insert(index);
     return nullptr;
   }
   Process& process = processes_[index];
@@ -208,6 +208,7 @@ void RecordedRunSink::end_process(ProcessIndex index, std::uint64_t time_ns) {
   if (const auto image = images_.find(process.pid); image != images_.end() && image->second == index)
     images_.erase(image);
   processes_.erase(known);
+  if (ended_.size() < max_remembered) ended_.insert(index);
 }
 
 void RecordedRunSink::spread(Program& program, std::size_t sum, std::uint64_t begin_ns, std::uint64_t end_ns,

@@ -27,7 +27,7 @@ namespace rtev {
 class RecordedRunSink final : public Sink, private PauseListener, private ThreadObserver {
  public:
   static constexpr std::size_t max_programs = 32, max_spans = 24, max_domains = std::size_t{1} << 16,
-                               max_sample_cells = std::size_t{1} << 22, max_left_out = std::size_t{1} << 16;
+                               max_sample_cells = std::size_t{1} << 22, max_remembered = std::size_t{1} << 16;
 
   RecordedRunSink() = default;
   RecordedRunSink(const RecordedRunSink&) = delete;
@@ -137,6 +137,7 @@ class RecordedRunSink final : public Sink, private PauseListener, private Thread
   std::unordered_map<std::string, Program*> by_name_;
   std::unordered_map<ProcessIndex, Process> processes_;    ///< that run
   std::unordered_set<ProcessIndex> left_out_;              ///< there is no room for their programs
+  std::unordered_set<ProcessIndex> ended_;                 ///< their late events are not counted
   std::unordered_map<std::int32_t, ProcessIndex> images_;  ///< by pid, of these
   std::map<std::uint64_t, Domain> domains_;                ///< by DomainLife::key(): those of a process are together
   std::pair<std::uint64_t, Domain*> recent_domain_{};      ///< the one asked for last; null: none

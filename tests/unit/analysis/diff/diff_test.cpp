@@ -108,6 +108,25 @@ TEST_F(DiffTest, ShortRunsCannotBeCompared) {
   EXPECT_EQ(report.regression(), "nothing was compared");
 }
 
+TEST_F(DiffTest, AProcessThatEndedBeforeItsEventsAreReadIsCounted) {
+  World world;
+  RecordedRunSink sink;
+  world.registry.process(world.process).ended = true;
+  const ProcessRecord record{.process = world.process, .peer = 0, .detail = 0};
+  const auto process_event = [&](std::uint64_t time, ProcessAction action) {
+    Events events(0);
+    events.add_record(time, EventKind::process, record, static_cast<std::uint16_t>(action));
+    sink.consume(events.batch(), world.registry);
+  };
+  process_event(start, ProcessAction::ring);
+  process_event(start + ms, ProcessAction::exit);
+  process_event(start + ms, ProcessAction::ring);  // late
+  sink.summary({}, world.registry);
+  const RecordedRun run = sink.take();
+  ASSERT_EQ(run.programs.size(), 1u);
+  EXPECT_EQ(run.programs.front().processes, 1u);
+}
+
 TEST_F(DiffTest, SlicesWithLostEventsAreLeftOut) {
   const DiffProgram some = program_in(diff({}, {.seed = 2, .lost = 0.2}));
   EXPECT_THAT(some.b.lossy_share, DoubleNear(0.2, 0.05));
