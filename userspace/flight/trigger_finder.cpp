@@ -193,7 +193,7 @@ void TriggerFinder::on_thread_interval(const ThreadInterval& interval) {
   if (met == 0) return;
   ProcessIndex process = 0;
   for (const auto& [index, info] : registry_->indexed_processes())
-    if (info.pid == interval.pid && !info.ended) process = index;
+    if (info.pid == interval.pid) process = index;  // the newest
   report(met, process, interval.end_ns, static_cast<double>(ns));
 }
 

@@ -90,6 +90,7 @@ TEST_F(TriggerFinderTest, ForgetsSpansAfterALoss) {
 TEST_F(TriggerFinderTest, FindsDelaysOfTheScheduler) {
   TriggerFinder finder = make({"sched-delay>5ms"});
   const Thread us = test::make_thread(4242, 4242, "server", true), other = test::make_thread(1, 1, "other", false);
+  world_.registry.process(world_.process).ended = true;  // known before the events of its threads are read
   Events events(0);
   events.add_record(1 * ms, EventKind::sched_switch,
                     SchedSwitch{.cpu = 0, .state = LeftState::sleeping, .prev = other, .next = us});
