@@ -51,7 +51,7 @@ std::optional<ProcessStat> parse_stat(std::string_view text) {
   const std::string_view state = take_word(text);
   // By the number of the field; the state is the third.
   constexpr std::size_t parent_field = 4, flags_field = 9, user_field = 14, system_field = 15, threads_field = 20,
-                        start_field = 22, memory_field = 24, code_field = 26;
+                        start_field = 22, memory_field = 24, code_field = 26, environment_end_field = 51;
   std::array<std::int64_t, start_field + 1> fields{};
   for (std::size_t field = 4; field <= start_field; ++field) {
     const auto number = parse_number<std::int64_t>(take_word(text));
@@ -66,6 +66,9 @@ std::optional<ProcessStat> parse_stat(std::string_view text) {
     if (field == memory_field) memory_pages = number.value_or(0);
   }
   const auto start_code = parse_number<std::uint64_t>(take_word(text)).value_or(0);
+  const bool is_code_whole = !text.empty();
+  for (std::size_t field = code_field + 1; field < environment_end_field; ++field) take_word(text);
+  const auto environment_end = parse_number<std::uint64_t>(take_word(text)).value_or(0);
   constexpr std::uint64_t not_permitted = 1;                       // what the kernel says to those who may not know
   constexpr std::int64_t pf_exiting = 0x4, pf_kthread = 0x200000;  // the kernel's names for them
   return ProcessStat{.comm = std::string(comm),
@@ -74,10 +77,11 @@ std::optional<ProcessStat> parse_stat(std::string_view text) {
                      .kernel_thread = (fields[flags_field] & pf_kthread) != 0,
                      .ending = (fields[flags_field] & pf_exiting) != 0,
                      .threads = static_cast<std::uint64_t>(fields[threads_field]),
-                     .start_code = text.empty() || start_code == not_permitted ? 0 : start_code,
+                     .start_code = !is_code_whole || start_code == not_permitted ? 0 : start_code,
                      .start_ticks = static_cast<std::uint64_t>(fields[start_field]),
                      .cpu_ticks = static_cast<std::uint64_t>(fields[user_field] + fields[system_field]),
-                     .memory_pages = memory_pages};
+                     .memory_pages = memory_pages,
+                     .environment_end = environment_end};
 }
 
 std::optional<Mapping> parse_mapping(std::string_view line) {

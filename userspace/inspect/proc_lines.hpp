@@ -23,6 +23,8 @@ struct ProcessStat {
   std::uint64_t start_ticks = 0;   ///< field 22, ticks of CLOCK_BOOTTIME: with the pid, the identity of a process
   std::uint64_t cpu_ticks = 0;     ///< fields 14 and 15: what all its threads used, in user mode and in the kernel
   std::uint64_t memory_pages = 0;  ///< field 24: in RAM
+  /// Field 51, an address. 0 in the middle of an exec, and for those who may not know.
+  std::uint64_t environment_end = 0;
 };
 
 /// Parses a stat file; nothing if it is not one, or cut off.

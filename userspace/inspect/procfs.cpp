@@ -41,8 +41,8 @@ constexpr std::size_t max_mountinfo_bytes = 8u << 20;
 /// Any thread may end before it is used, so a few are returned. Threads that have ended are looked at, too.
 constexpr std::size_t max_living_threads = 4, max_threads_looked_at = 256;
 
-/// For as long as a busy host may keep a process from going on with its exec.
-constexpr int max_looks_at_environment = 100;
+/// For as long as a busy host may keep a process from going on with its exec: pages of the program come from its disk.
+constexpr int max_looks_at_environment = 1000;
 constexpr std::chrono::milliseconds environment_retry{1};
 
 /// Target of a symbolic link as the kernel prints it; empty if it cannot be read.
@@ -259,11 +259,16 @@ std::vector<std::int32_t> Procfs::started_with(std::string_view variable, uid_t 
   const auto decide = [&](std::int32_t pid) {
     struct stat status{};
     if (::stat(process_path(root_, pid, "environ").c_str(), &status) != 0 || status.st_uid != user) return true;
-    const std::string text = environment(pid);
+    std::string text = environment(pid);
     if (text.empty()) {
       if (!read_small_file(process_path(root_, pid, "environ"), max_environment_bytes)) return true;
-      const auto process = stat(pid);
-      return !process || process->kernel_thread || process->ending;
+      const auto before = stat(pid);
+      text = environment(pid);
+      const auto after = stat(pid);
+      if (!before || !after || after->kernel_thread || after->ending) return true;
+      // Each exec has other addresses.
+      const bool is_in_exec = after->environment_end == 0 || before->environment_end != after->environment_end;
+      if (text.empty()) return !is_in_exec;
     }
     for (std::string_view rest{text}; !rest.empty();) {
       if (take_until(rest, '\0') != variable) continue;
@@ -278,6 +283,7 @@ std::vector<std::int32_t> Procfs::started_with(std::string_view variable, uid_t 
     if (undecided.empty()) break;
     std::this_thread::sleep_for(environment_retry);
   }
+  found.insert(found.end(), undecided.begin(), undecided.end());
   return found;
 }
 

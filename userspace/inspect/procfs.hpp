@@ -60,7 +60,7 @@ class Procfs {
   /// What it was started as part of. The process can make its reader wait.
   ServiceIdentity service(std::int32_t pid) const;
   /// Processes of this user that were started with this in their environment ("NAME=value"). Others are not looked
-  /// into: a process can make its reader wait.
+  /// into: a process can make its reader wait. One that does not get on with its exec counts as one of them.
   std::vector<std::int32_t> started_with(std::string_view variable, uid_t user) const;
   /// Target of /proc/PID/exe without " (deleted)"; empty if it cannot be read.
   std::string exe_path(std::int32_t pid) const;

@@ -95,6 +95,21 @@ TEST_F(ProcfsTest, EnvironmentOfAProcessInTheMiddleOfItsExecIsWaitedFor) {
   EXPECT_THAT(found, testing::ElementsAre(7));
 }
 
+TEST_F(ProcfsTest, EnvironmentOfAProcessThatDoesNotGetOnWithItsExecMayBeAny) {
+  write("7/environ", "");
+  write("7/stat", "7 (server)" + std::string{after_comm});
+  EXPECT_THAT(procfs_.started_with("DIR=/tmp/x", ::geteuid()), testing::ElementsAre(7));
+}
+
+TEST_F(ProcfsTest, EnvironmentMayBeEmpty) {
+  write("7/environ", "");
+  std::string stat = "7 (server) S 41 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654321 10 11 12 4096 1";
+  for (int field = 28; field <= 49; ++field) stat += " 0";
+  write("7/stat", stat + " 140723412340 140723412340 0\n");
+  EXPECT_EQ(procfs_.stat(7).value().environment_end, 140723412340u);
+  EXPECT_THAT(procfs_.started_with("DIR=/tmp/x", ::geteuid()), testing::IsEmpty());
+}
+
 TEST_F(ProcfsTest, Stat) {
   write("42/stat", "42 (server)" + std::string{after_comm});
   const auto stat = procfs_.stat(42);
