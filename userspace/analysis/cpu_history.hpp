@@ -55,8 +55,11 @@ class CpuHistory {
       const auto number = static_cast<std::uint32_t>(cpu);
       if (const auto known = cpus_.find(number); known != cpus_.end()) {
         const auto& [count, intervals] = known->second;
-        for (std::size_t i = count - std::min(count, intervals_per_cpu); i < count && visited_until < to_ns; ++i)
-          visit_part(intervals[i % intervals_per_cpu]);
+        // Most questions are about the latest ones.
+        const std::size_t oldest = count - std::min(count, intervals_per_cpu);
+        std::size_t i = count;
+        while (i > oldest && intervals[(i - 1) % intervals_per_cpu].end_ns > from_ns) --i;
+        for (; i < count && visited_until < to_ns; ++i) visit_part(intervals[i % intervals_per_cpu]);
       }
       if (const RunningThread* const running = threads_.running_on(number); running != nullptr)
         visit_part(present(number, *running));

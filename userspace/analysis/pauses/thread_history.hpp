@@ -4,12 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <unordered_map>
 #include <vector>
 
 #include "analysis/cpu_history.hpp"
 #include "analysis/sample_history.hpp"
+#include "base/recent_entries.hpp"
+#include "base/ring_buffer.hpp"
 #include "stream/thread_tracker.hpp"
 
 namespace rtev {
@@ -31,6 +32,9 @@ class ThreadHistory {
   static constexpr std::size_t intervals_per_thread = 1024;
   /// When all threads together have `max_intervals`, each keeps only `min_intervals_per_thread`.
   static constexpr std::size_t max_intervals = std::size_t{1} << 18, min_intervals_per_thread = 24, max_threads = 8192;
+  /// Who had the cpu is kept for waits of at least so long. For shorter ones the CpuHistory is asked, which may have
+  /// forgotten it: they are most of the intervals, and hardly ever asked for.
+  static constexpr std::uint64_t min_kept_wait_ns = 20'000;
 
   /// Both know the present, and must outlive this.
   ThreadHistory(const ThreadTracker& threads, const CpuHistory& cpus) : threads_(threads), cpus_(cpus) {}
@@ -47,20 +51,32 @@ class ThreadHistory {
   struct Past {
     std::uint64_t begin_ns = 0;
     std::uint64_t end_ns = 0;
+    std::int32_t cpu = -1;
     ThreadState state = ThreadState::unknown;
-    CpuWait wait{};  ///< of runnable time: the longest
+
+    bool keeps_wait() const { return state == ThreadState::runnable && end_ns - begin_ns >= min_kept_wait_ns; }
   };
-  struct Recent {
+  struct KeptWait {
+    std::uint64_t begin_ns = 0;  ///< of the interval
+    CpuWait wait{};
+  };
+  struct History {
     std::int32_t pid = 0;
-    std::deque<Past> intervals{};  ///< oldest first
+    RingBuffer<Past> intervals{};
+    RingBuffer<KeptWait> waits{};  ///< of those intervals that keep theirs, in the same order
+    void drop_oldest();
   };
-  Past past_of(const ThreadInterval& interval) const;
-  Recent* recent(std::int32_t pid, std::int32_t tid);
+  static Past past_of(const ThreadInterval& interval);
+  /// The longest of a runnable interval.
+  CpuWait wait_of(const Past& past) const;
+  /// Null if there are too many threads.
+  History* history_of(const ThreadInterval& interval);
 
   const ThreadTracker& threads_;
   const CpuHistory& cpus_;
-  std::unordered_map<std::int32_t, Recent> recent_;  ///< by tid
-  std::size_t intervals_ = 0;                        ///< of all threads
+  std::unordered_map<std::int32_t, History> histories_;  ///< by tid
+  RecentEntries<History> recent_;
+  std::size_t intervals_ = 0;  ///< of all threads
 };
 
 }  // namespace rtev

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "unit/stream/world.hpp"
+
 namespace rtev {
 namespace {
 
@@ -55,6 +57,35 @@ TEST_F(ThreadHistoryTest, ManyThreadsHaveFewerIntervalsEach) {
   history.forget_process(pid);
   take_turns(history, tid, each);
   EXPECT_EQ(between(history, tid, 0, each * 10).unknown, 0u) << "there is room again";
+}
+
+TEST_F(ThreadHistoryTest, WhoHadTheCpuInALongWaitIsKept) {
+  constexpr std::uint64_t kept_ns = ThreadHistory::min_kept_wait_ns, brief_ns = kept_ns - 1;
+  const Thread hog = test::make_thread(1, 1, "hog", false);
+  const auto have_cpu = [&](std::uint64_t begin_ns, std::uint64_t end_ns) {
+    cpus.add({.cpu = 0, .begin_ns = begin_ns, .end_ns = end_ns, .first = hog, .last = hog, .gapless = true});
+  };
+  const auto wait = [&](std::uint64_t begin_ns, std::uint64_t ns) {
+    have_cpu(begin_ns, begin_ns + ns);
+    history.add({.pid = pid,
+                 .tid = tid,
+                 .state = ThreadState::runnable,
+                 .begin_ns = begin_ns,
+                 .end_ns = begin_ns + ns,
+                 .cpu = 0});
+  };
+  const auto longest = [&](std::uint64_t from_ns, std::uint64_t to_ns) {
+    const CpuWait wait = history.between(tid, from_ns, to_ns).longest_wait;
+    return std::pair(wait.ns, wait.by ? wait.by->tid : 0);
+  };
+  wait(0, kept_ns);
+  wait(kept_ns, brief_ns);
+  EXPECT_EQ(longest(0, kept_ns), std::pair(kept_ns, 1));
+  EXPECT_EQ(longest(kept_ns, 2 * kept_ns), std::pair(brief_ns, 1));
+  for (std::uint64_t i = 0; i < CpuHistory::intervals_per_cpu; ++i) have_cpu(3 * kept_ns + i, 3 * kept_ns + i + 1);
+  EXPECT_EQ(longest(0, kept_ns), std::pair(kept_ns, 1));
+  EXPECT_EQ(longest(kept_ns, 2 * kept_ns), std::pair(brief_ns, 0)) << "that is no longer known";
+  EXPECT_EQ(longest(10, kept_ns), std::pair(kept_ns - 10, 1)) << "the part of it";
 }
 
 }  // namespace
