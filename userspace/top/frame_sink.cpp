@@ -140,8 +140,8 @@ void FrameSink::end_interval(std::uint64_t time_ns, const Registry& registry) {
   worst_.reset();
   longest_open_ns_ = 0;
   longest_open_.clear();
-  runnable_ns_.clear();
-  cpu_ns_.clear();
+  thread_times_.clear();
+  recent_times_.clear();
   begin_ns_ = time_ns;
 
   // Of processes that are gone nothing is kept.
@@ -170,10 +170,11 @@ ProcessFigures FrameSink::figures_of(ProcessIndex index, const ProcessStats& pro
                          .ended = process.ended,
                          .interval_ns = interval_ns};
   figures.domains = static_cast<std::size_t>(std::ranges::count(process.domains, false, &DomainStats::ended));
-  if (analyzer_.scheduler_seen()) figures.cpu_share = share_of(cpu_ns_[process.pid], interval_ns);
+  const auto times = thread_times_.find(process.pid);
+  const ThreadTime time = times != thread_times_.end() ? times->second : ThreadTime{};
+  if (analyzer_.scheduler_seen()) figures.cpu_share = share_of(time.cpu_ns, interval_ns);
   figures.gc_share = share_of(rise(now.gc_ns, then.gc_ns), rise(now.domain_ns, then.domain_ns));
-  const auto waited = runnable_ns_.find(process.pid);
-  figures.wait_share = waited != runnable_ns_.end() ? share_of(waited->second, interval_ns) : 0;
+  figures.wait_share = share_of(time.runnable_ns, interval_ns);
 
   figures.pauses = activity.pauses.count();
   figures.p50_ns = activity.pauses.percentile(50);
@@ -379,8 +380,10 @@ void FrameSink::on_domain_gone(const DomainLife& domain, std::uint64_t /*time_ns
 
 void FrameSink::on_thread_interval(const ThreadInterval& interval) {
   if (interval.state != ThreadState::runnable && interval.state != ThreadState::on_cpu) return;
-  auto& ns = interval.state == ThreadState::on_cpu ? cpu_ns_ : runnable_ns_;
-  ns[interval.pid] += rise(interval.end_ns, std::max(interval.begin_ns, begin_ns_));
+  ThreadTime* known = recent_times_.find(thread_times_, interval.pid);
+  if (known == nullptr) known = &thread_times_[interval.pid];
+  (interval.state == ThreadState::on_cpu ? known->cpu_ns : known->runnable_ns) +=
+      rise(interval.end_ns, std::max(interval.begin_ns, begin_ns_));
 }
 
 /// What those that are on a CPU have used of the interval that ends now.

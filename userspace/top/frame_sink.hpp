@@ -17,6 +17,7 @@
 #include "analysis/pauses/pause_analyzer.hpp"
 #include "analysis/stats/stats_sink.hpp"
 #include "analysis/tasks/tasks_sink.hpp"
+#include "base/recent_entries.hpp"
 #include "stream/sink.hpp"
 #include "top/frame.hpp"
 
@@ -63,6 +64,10 @@ class FrameSink final : public Sink, private PauseConsumer {
   struct Heap {
     std::uint64_t time_ns, bytes;
   };
+  /// Of the threads of a process in the interval.
+  struct ThreadTime {
+    std::uint64_t runnable_ns = 0, cpu_ns = 0;
+  };
   /// Of a process at the end of the last interval.
   struct Before {
     StatsFigures figures{};
@@ -100,10 +105,11 @@ class FrameSink final : public Sink, private PauseConsumer {
   const Registry* registry_ = nullptr;  ///< the last one; null after summary()
   std::unordered_map<ProcessIndex, Activity> activities_;
   std::unordered_map<ProcessIndex, Before> before_;
-  std::unordered_map<std::int32_t, std::uint64_t> runnable_ns_, cpu_ns_;  ///< by pid, in the interval
-  std::optional<PauseDetails> worst_{};                                   ///< of the interval
-  std::uint64_t longest_open_ns_ = 0;                                     ///< of the pauses that go on at its end
-  std::string longest_open_{};                                            ///< a sentence about that one
+  std::unordered_map<std::int32_t, ThreadTime> thread_times_;  ///< by pid
+  RecentEntries<ThreadTime> recent_times_;
+  std::optional<PauseDetails> worst_{};  ///< of the interval
+  std::uint64_t longest_open_ns_ = 0;    ///< of the pauses that go on at its end
+  std::string longest_open_{};           ///< a sentence about that one
   std::size_t with_causes_ = 0;
   std::uint64_t dropped_ = 0;
   RunHeader header_{};
