@@ -48,9 +48,14 @@ Histogram::Page& Histogram::page_at(std::uint32_t number) {
   return pages_.emplace_back();
 }
 
+void Histogram::count_pending() {
+  for (std::uint32_t i = 0; i < pending_count_; ++i) count(pending_[i]);
+  pending_count_ = 0;
+}
+
 void Histogram::record(std::uint64_t value) {
-  const std::uint32_t bucket = bucket_index(value);
-  ++page_at(bucket / page_buckets)[bucket % page_buckets];
+  pending_[pending_count_++] = bucket_index(value);
+  if (pending_count_ == pending_.size()) count_pending();
   ++count_;
   total_ = saturated_sum(total_, value);
   min_ = std::min(min_, value);
@@ -67,6 +72,7 @@ void Histogram::merge(const Histogram& other) {
   const double distance = other.mean_ - mean_;
   mean_ += distance * (theirs / (ours + theirs));
   squares_ += other.squares_ + distance * distance * (ours * theirs / (ours + theirs));
+  for (std::uint32_t i = 0; i < other.pending_count_; ++i) count(other.pending_[i]);
   for (const Place& place : other.places_) {
     Page& mine = page_at(place.number);
     std::ranges::transform(mine, other.pages_[place.position], mine.begin(), std::plus{});
@@ -87,6 +93,11 @@ std::uint64_t Histogram::percentile(double percentile) const {
   if (percentile >= 100) return max_;
   const auto nearest = static_cast<std::uint64_t>(std::llround(percentile / 100 * static_cast<double>(count_)));
   const std::uint64_t rank = std::max<std::uint64_t>(1, nearest);
+  if (pending_count_ > 0) {
+    Histogram whole = *this;
+    whole.count_pending();
+    return whole.percentile(percentile);
+  }
   std::uint64_t seen = 0;
   for (const auto& [number, position] : places_) {
     const std::uint32_t first = number * static_cast<std::uint32_t>(page_buckets);

@@ -44,7 +44,12 @@ class Histogram {
   };
 
   Page& page_at(std::uint32_t number);
+  void count(std::uint32_t bucket) { ++page_at(bucket / page_buckets)[bucket % page_buckets]; }
+  void count_pending();
 
+  // The pages of many histograms are not in the CPU's cache: looking for several of one at once is faster.
+  std::array<std::uint32_t, 32> pending_{};  ///< buckets of values that are not yet in pages_
+  std::uint32_t pending_count_ = 0;
   std::vector<Place> places_;  ///< in order of the numbers; pages without values are not there
   std::vector<Page> pages_;    ///< of buckets, in the order they were needed
   std::uint64_t count_ = 0;
