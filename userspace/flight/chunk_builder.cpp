@@ -158,7 +158,9 @@ void ChunkBuilder::add_stacks(Chunk& chunk, const StackTable& table) {
       path.push_back(one);
     for (const StackIndex one : path | std::views::reverse) {
       const FrameIndex frame = table.frame_of(one);
-      if (frames.insert(frame).second) chunk.frames.push_back({.index = frame, .frame = table.frame(frame)});
+      // Every table has the frame 0.
+      if (frame != 0 && frames.insert(frame).second)
+        chunk.frames.push_back({.index = frame, .frame = table.frame(frame)});
       chunk.stacks.push_back({.index = one, .caller = table.caller_of(one), .frame = frame});
     }
   }

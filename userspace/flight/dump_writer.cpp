@@ -57,16 +57,16 @@ class DumpWriter::Dump {
       seen_.insert(index);
       if (auto& known = processes_[index]; known != info) {
         known = info;
-        check(builder_.process(index, *info));
+        check(builder_.process(index, *info), "processes");
       }
     }
     for (const Chunk::Ring& ring : chunk.rings) add(ring);
     for (const Chunk::Name& name : chunk.names) {
-      check(builder_.user_event(name.slot, name.id, name.text));
+      check(builder_.user_event(name.slot, name.id, name.text), "names of user events");
       slots_[name.slot].names.insert(name.id);
     }
     for (const StackIndex stack : chunk.unknown_stacks)
-      if (known_stacks_.insert(stack).second) check(builder_.reserved_stack(stack));
+      if (known_stacks_.insert(stack).second) check(builder_.reserved_stack(stack), "stacks");
     add_stacks(chunk);
     const Batch batch = chunk.batch();
     for (const Event& event : batch.events()) builder_.add(event, batch.payload(event));
@@ -80,10 +80,10 @@ class DumpWriter::Dump {
   }
 
   void add_stacks(const Chunk& chunk) {
-    for (const Chunk::Frame& frame : chunk.frames) check(builder_.frame(frame.index, frame.frame));
+    for (const Chunk::Frame& frame : chunk.frames) check(builder_.frame(frame.index, frame.frame), "frames of stacks");
     for (const Chunk::Stack& stack : chunk.stacks) {
       known_stacks_.insert(stack.index);
-      check(builder_.stack(stack.index, stack.caller, stack.frame));
+      check(builder_.stack(stack.index, stack.caller, stack.frame), "stacks");
     }
   }
 
@@ -118,19 +118,21 @@ class DumpWriter::Dump {
   };
 
   bool failed() const { return result_.error.has_value(); }
-  void check(bool is_good) {
+  void check(bool is_good, std::string_view what) {
     if (is_good || failed()) return;
-    result_.error =
-        Error{.what = "cannot write a dump to", .subject = result_.path, .why = "it has too many processes"};
+    result_.error = Error{.what = "cannot write a dump to",
+                          .subject = result_.path,
+                          .why = fmt::format("it has too many {}", what),
+                          .hint = "a shorter --keep has fewer"};
   }
   void add(const Chunk::Ring& ring) {
     Slot& slot = slots_[ring.slot];
     if (slot.process != ring.process) {
       // The names of a slot stay until they are changed.
-      for (const std::uint16_t id : slot.names) check(builder_.user_event(ring.slot, id, {}));
+      for (const std::uint16_t id : slot.names) check(builder_.user_event(ring.slot, id, {}), "names of user events");
       slot = {.process = ring.process};
     }
-    check(builder_.ring(ring.slot, ring.process, ring.domains, ring.producer));
+    check(builder_.ring(ring.slot, ring.process, ring.domains, ring.producer), "rings");
   }
 
   /// Output of the sink: the file, if it could be made.

@@ -210,24 +210,28 @@ TEST_F(FlightRecorderTest, KeepsNamesOfProcessesThatAreGone) {
 TEST_F(FlightRecorderTest, KeepsStacksThatBecomeKnownLater) {
   begin(options({}));
   StackTable& stacks = world_.registry.stacks();
-  const StackIndex reserved = stacks.reserve();
-  const Sample sample{.process = world_.process,
-                      .pid = 4242,
-                      .tid = 4242,
-                      .domain = 0,
-                      .cpu = 0,
-                      .stack = reserved,
-                      .weight = 1,
-                      .role = ThreadRole::mutator,
-                      .holds_lock = false,
-                      .zero = {}};
+  const StackIndex reserved = stacks.reserve(), of_a_process_that_ended = stacks.reserve();
+  Sample sample{.process = world_.process,
+                .pid = 4242,
+                .tid = 4242,
+                .domain = 0,
+                .cpu = 0,
+                .stack = reserved,
+                .weight = 1,
+                .role = ThreadRole::mutator,
+                .holds_lock = false,
+                .zero = {}};
   Events events(0);
+  sample.stack = of_a_process_that_ended;
+  events.add_record(now_ + 1, EventKind::sample, sample, 0, sample_stream);
+  sample.stack = reserved;
   events.add_record(now_ + 1, EventKind::sample, sample, 0, sample_stream);
   consume(events);
   pass(2 * second);
   auto asked = (*recorder_)->request_dump("snap");
   const FrameIndex frame = stacks.add_frame({.kind = FrameKind::ocaml, .function = "Web.handle"});
   stacks.set_reserved(reserved, stacks.add_stack(0, frame));
+  stacks.set_reserved(of_a_process_that_ended, StackTable::unknown());
   pass(3 * second);
   end();
   const std::string path = asked.get().path;
