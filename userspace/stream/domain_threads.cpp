@@ -49,7 +49,7 @@ void DomainThreads::leave_cpu(DomainThread& thread) {
 }
 
 void DomainThreads::set_certainty(DomainThread& thread, bool holds_lock, bool certain) {
-  // Without losses the holder of the lock makes no difference.
+  // Without losses it makes no difference.
   if (was_lost_ && (thread.holds_lock != holds_lock || thread.certain != certain)) ++version_;
   thread.holds_lock = holds_lock;
   thread.certain = certain;
@@ -71,8 +71,11 @@ void DomainThreads::lose(DomainThread& thread) {
 void DomainThreads::choose_writer(ThreadsOfDomain& domain) {
   const DomainThread* chosen = nullptr;
   for (const DomainThread* const thread : domain.threads) {  // later ones win
+    // Others on a cpu can only wait for the lock, or do without it.
+    if (chosen != nullptr && chosen->holds_lock && !thread->holds_lock) continue;
     const bool chosen_is_mutator = chosen != nullptr && chosen->role != ThreadRole::backup;
-    if (thread->is_competing && (thread->role != ThreadRole::backup || !chosen_is_mutator)) chosen = thread;
+    const bool competes = thread->is_competing && (thread->role != ThreadRole::backup || !chosen_is_mutator);
+    if (thread->holds_lock || competes) chosen = thread;
   }
   const bool last_is_gone = std::ranges::find(domain.threads, domain.last) == domain.threads.end();
   if (chosen == nullptr && last_is_gone && !domain.threads.empty()) chosen = domain.threads.back();
@@ -113,6 +116,19 @@ std::optional<std::int32_t> DomainThreads::writer_of(std::int32_t pid, std::uint
     return other.first > 0 && std::ranges::find(threads, pid, &DomainThread::tid) != threads.end();
   };
   return std::ranges::any_of(domains, runs_main_thread) ? std::nullopt : std::optional{pid};
+}
+
+std::optional<std::int32_t> DomainThreads::mutator_of(std::int32_t pid, std::uint16_t domain) const {
+  if (const auto process = processes_.find(pid); process != processes_.end()) {
+    if (const auto known = process->second.domains.find(domain); known != process->second.domains.end()) {
+      const DomainThread* const last = known->second.last;
+      if (last == nullptr || last->role != ThreadRole::backup) return writer_of(pid, domain);
+      for (const DomainThread* const thread : known->second.threads | std::views::reverse)
+        if (thread->role != ThreadRole::backup) return thread->tid;
+      return std::nullopt;
+    }
+  }
+  return writer_of(pid, domain);
 }
 
 /// Where switches are missing another mutator may have entered a cpu, or may wait for one since, unless the last

@@ -50,6 +50,8 @@ class DomainThreads {
 
   /// See ThreadTracker::writer_of().
   std::optional<std::int32_t> writer_of(std::int32_t pid, std::uint16_t domain) const;
+  /// See ThreadTracker::mutator_of().
+  std::optional<std::int32_t> mutator_of(std::int32_t pid, std::uint16_t domain) const;
   std::uint64_t version() const { return version_; }
 
  private:

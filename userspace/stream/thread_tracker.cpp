@@ -147,8 +147,8 @@ void ThreadTracker::leave(std::uint64_t time_ns, const SchedSwitch& change) {
   if (!is_known && !dies) return;
   ThreadInterval& ends = thread->interval;
   if (time_ns < ends.begin_ns) return;
-  domains_.leave_cpu(thread->domain_thread);
   domains_.set_certainty(thread->domain_thread, change.prev.holds_lock && is_known, is_known);
+  domains_.leave_cpu(thread->domain_thread);
   if (!is_on(ends, change.cpu) && ends.state != ThreadState::unknown) contradict(*thread);
   ThreadInterval& off_cpu = begin_interval(*thread, time_ns, state_after(change.state), cpu_number(change.cpu));
   off_cpu.left = change.state;
@@ -254,7 +254,11 @@ TimeSplit ThreadTracker::between(const Snapshot& from, const Snapshot& to) {
 std::optional<ThreadInterval> ThreadTracker::current(std::int32_t tid, std::uint64_t time_ns) const {
   const auto found = threads_.find(tid);
   if (found == threads_.end()) return std::nullopt;
-  ThreadInterval interval = found->second.interval;
+  return current(found->second, time_ns);
+}
+
+ThreadInterval ThreadTracker::current(const ThreadEntry& thread, std::uint64_t time_ns) {
+  ThreadInterval interval = thread.interval;
   interval.end_ns = std::max(time_ns, interval.begin_ns);
   return interval;
 }

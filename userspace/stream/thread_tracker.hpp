@@ -85,6 +85,11 @@ class ThreadTracker {
   std::optional<ThreadInterval> current(std::int32_t tid, std::uint64_t time_ns) const;
   ThreadRole role(std::int32_t tid) const;
 
+  /// Calls visit(const ThreadInterval&) with the present interval of every thread, up to `time_ns`.
+  template <typename Visitor>
+  void each_current(std::uint64_t time_ns, Visitor&& visit) const {
+    for (const auto& [tid, thread] : threads_) visit(current(thread, time_ns));
+  }
   /// Null before the first switch of the cpu. Valid until the next call of a non-const function.
   const RunningThread* running_on(std::uint32_t cpu) const;
   /// Calls visit(cpu, const RunningThread&) for every cpu.
@@ -97,12 +102,17 @@ class ThreadTracker {
   /// A switch was seen that concerns no traced thread: the stream has all switches (--sched all).
   bool sees_all() const { return sees_all_; }
 
-  /// The thread that writes this domain's ring now, as far as that is known: of the domain's threads the one on a cpu,
-  /// a mutator rather than the backup thread; if none is on a cpu, the last one that was. For a domain without known
+  /// The thread that writes this domain's ring now, as far as that is known: of the domain's threads the one that left
+  /// its cpu with the domain's lock; otherwise the one on a cpu, a mutator rather than the backup thread; if none is on
+  /// a cpu, the last one that was. For a domain without known
   /// threads the only thread on a cpu whose domain is unknown. Otherwise domain 0 runs on the main thread, as in every
   /// program that OCaml starts. Nothing if switches are missing and it may be another thread by now.
   std::optional<std::int32_t> writer_of(std::int32_t pid, std::uint16_t domain) const {
     return domains_.writer_of(pid, domain);
+  }
+  /// The same, but never the backup thread, which sleeps most of the time: what the domain does outside of pauses.
+  std::optional<std::int32_t> mutator_of(std::int32_t pid, std::uint16_t domain) const {
+    return domains_.mutator_of(pid, domain);
   }
   /// Changes whenever an answer of writer_of() may have changed.
   std::uint64_t writers_version() const { return domains_.version(); }
@@ -127,6 +137,7 @@ class ThreadTracker {
   bool is_blind(std::uint64_t time_ns) const {
     return blind_until_ns_ != 0 && time_ns >= blind_from_ns_ && time_ns <= blind_until_ns_;
   }
+  static ThreadInterval current(const ThreadEntry& thread, std::uint64_t time_ns);
   bool switch_cpu(std::uint64_t time_ns, const SchedSwitch& change);
   void clear_cpu(std::uint32_t cpu, RunningThread& running, std::uint64_t time_ns);
   void leave(std::uint64_t time_ns, const SchedSwitch& change);

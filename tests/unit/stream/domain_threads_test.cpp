@@ -56,6 +56,36 @@ TEST_F(DomainThreadsTest, AMutatorOnACpuComesBeforeTheBackupThread) {
   EXPECT_EQ(threads.writer_of(pid, 1), 101);
 }
 
+TEST_F(DomainThreadsTest, WhoLeftWithTheLockKeepsTheDomain) {
+  Thread holder = thread(101, 1);
+  enter(0, holder);
+  holder.holds_lock = true;
+  leave(0, holder);
+  enter(1, thread(102, 1, ThreadRole::backup));
+  EXPECT_EQ(threads.writer_of(pid, 1), 101) << "the backup thread cannot run the domain";
+  leave(1, thread(102, 1, ThreadRole::backup));
+  enter(1, thread(103, 1));
+  EXPECT_EQ(threads.writer_of(pid, 1), 101) << "nor can another one";
+  leave(1, thread(103, 1));
+  EXPECT_EQ(threads.writer_of(pid, 1), 101);
+  enter(0, holder);
+  leave(0, thread(101, 1));
+  enter(1, thread(102, 1, ThreadRole::backup));
+  EXPECT_EQ(threads.writer_of(pid, 1), 102) << "it had no lock this time";
+}
+
+TEST_F(DomainThreadsTest, TheBackupThreadIsNoMutator) {
+  EXPECT_EQ(threads.mutator_of(pid, 0), pid);
+  enter(0, thread(102, 1, ThreadRole::backup));
+  EXPECT_EQ(threads.mutator_of(pid, 1), std::nullopt);
+  enter(1, thread(101, 1));
+  leave(1, thread(101, 1));
+  EXPECT_EQ(threads.writer_of(pid, 1), 102);
+  EXPECT_EQ(threads.mutator_of(pid, 1), 101);
+  leave(0, thread(102, 1, ThreadRole::backup));
+  EXPECT_EQ(threads.mutator_of(pid, 1), 101);
+}
+
 TEST_F(DomainThreadsTest, ADomainIsLearntWhenItsThreadLeaves) {
   enter(0, thread(101, -1, ThreadRole::unknown));
   EXPECT_EQ(threads.writer_of(pid, 5), 101) << "there is no other";
