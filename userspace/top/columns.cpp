@@ -73,7 +73,7 @@ constexpr std::array columns{
     Column{"GC%", "time in pauses, of the time of its domains", 6, false, 1,
            [](Process p) { return percent(p.gc_share); }, [](Process p) { return p.gc_share; }, half},
     Column{"WAIT%", "time that its threads waited for a CPU; 100: one thread, all the time", 6, false, 4,
-           [](Process p) { return percent(p.wait_share); }, [](Process p) { return p.wait_share; }, half},
+           [](Process p) { return percent(p.wait_share); }, [](Process p) { return p.wait_share.value_or(0); }, half},
     Column{"P50", "length of pauses that half of them do not exceed", 7, false, 13,
            [](Process p) { return time(p.p50_ns); }, nullptr, 0},
     Column{"P99", "likewise 99 % of them", 7, false, 8, [](Process p) { return time(p.p99_ns); },

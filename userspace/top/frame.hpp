@@ -17,14 +17,14 @@ namespace rtev::top {
 struct ProcessFigures {
   ProcessIndex index = 0;
   std::int32_t pid = 0;
-  std::string comm{};                 ///< any bytes: escape it
-  std::string version{};              ///< of OCaml, likewise
-  bool ended = false;                 ///< in this interval
-  std::uint64_t interval_ns{};        ///< the time that the figures are of
-  std::size_t domains = 0;            ///< that run
-  std::optional<double> cpu_share{};  ///< of one CPU, by all of its threads
-  double gc_share = 0;                ///< of the time of its domains: in pauses
-  double wait_share = 0;              ///< time that its threads waited for a CPU, of the time of one
+  std::string comm{};                  ///< any bytes: escape it
+  std::string version{};               ///< of OCaml, likewise
+  bool ended = false;                  ///< in this interval
+  std::uint64_t interval_ns{};         ///< the time that the figures are of
+  std::size_t domains = 0;             ///< that run
+  std::optional<double> cpu_share{};   ///< of one CPU, by all of its threads
+  double gc_share = 0;                 ///< of the time of its domains: in pauses
+  std::optional<double> wait_share{};  ///< time that its threads waited for a CPU, of the time of one
   std::uint64_t pauses = 0, p50_ns = 0, p99_ns = 0;
   std::uint64_t worst_ns = 0;    ///< the longest pause; one that goes on counts as far as it got
   std::uint64_t sections = 0;    ///< stop-the-world

@@ -110,7 +110,7 @@ void FrameSink::end_interval(std::uint64_t time_ns, const Registry& registry) {
   now_ns_ = std::max(now_ns_, time_ns);
   stats_.go_on_until(time_ns);
 
-  add_running_threads(time_ns);
+  analyzer_.threads().each_current(time_ns, [this](const ThreadInterval& interval) { on_thread_interval(interval); });
   // At the end of a part of a recording the registry may know of ends that come later: those in the stream count.
   std::unordered_map<std::int32_t, ProcessIndex> newest;
   for (const auto& [index, info] : registry.indexed_processes()) newest[info.pid] = std::max(newest[info.pid], index);
@@ -172,9 +172,11 @@ ProcessFigures FrameSink::figures_of(ProcessIndex index, const ProcessStats& pro
   figures.domains = static_cast<std::size_t>(std::ranges::count(process.domains, false, &DomainStats::ended));
   const auto times = thread_times_.find(process.pid);
   const ThreadTime time = times != thread_times_.end() ? times->second : ThreadTime{};
-  if (analyzer_.scheduler_seen()) figures.cpu_share = share_of(time.cpu_ns, interval_ns);
+  if (analyzer_.scheduler_seen()) {
+    figures.cpu_share = share_of(time.cpu_ns, interval_ns);
+    figures.wait_share = share_of(time.runnable_ns, interval_ns);
+  }
   figures.gc_share = share_of(rise(now.gc_ns, then.gc_ns), rise(now.domain_ns, then.domain_ns));
-  figures.wait_share = share_of(time.runnable_ns, interval_ns);
 
   figures.pauses = activity.pauses.count();
   figures.p50_ns = activity.pauses.percentile(50);
@@ -294,8 +296,10 @@ std::string FrameSink::state_of(std::int32_t pid, std::uint16_t domain, const Do
   TextBuffer text;
   if (known != nullptr && known->pause_since_ns)
     print(text, "in a pause for {}", Duration{rise(now_ns_, *known->pause_since_ns)});
-  const auto tid = analyzer_.threads().writer_of(pid, domain);
-  const auto now = tid ? analyzer_.threads().current(*tid, now_ns_) : std::nullopt;
+  const ThreadTracker& threads = analyzer_.threads();
+  const bool is_in_pause = text.size() > 0;
+  const auto tid = is_in_pause ? threads.writer_of(pid, domain) : threads.mutator_of(pid, domain);
+  const auto now = tid ? threads.current(*tid, now_ns_) : std::nullopt;
   const auto add = [&](std::string_view state) { text.add(text.size() > 0 ? ", " : "", state); };
   if (!now || now->state == ThreadState::unknown) {
     add("not known whether it runs");
@@ -304,7 +308,7 @@ std::string FrameSink::state_of(std::int32_t pid, std::uint16_t domain, const Do
   } else if (now->state == ThreadState::runnable) {
     add("waits for a CPU");
     const RunningThread* const other =
-        now->cpu >= 0 ? analyzer_.threads().running_on(static_cast<std::uint32_t>(now->cpu)) : nullptr;
+        now->cpu >= 0 ? threads.running_on(static_cast<std::uint32_t>(now->cpu)) : nullptr;
     if (other != nullptr && other->thread.tid != 0) print(text, " behind {}", ThreadName{other->thread, pid});
   } else {
     print(text, "{}blocked for {}", text.size() > 0 ? ", " : "", Duration{rise(now_ns_, now->begin_ns)});
@@ -384,14 +388,6 @@ void FrameSink::on_thread_interval(const ThreadInterval& interval) {
   if (known == nullptr) known = &thread_times_[interval.pid];
   (interval.state == ThreadState::on_cpu ? known->cpu_ns : known->runnable_ns) +=
       rise(interval.end_ns, std::max(interval.begin_ns, begin_ns_));
-}
-
-/// What those that are on a CPU have used of the interval that ends now.
-void FrameSink::add_running_threads(std::uint64_t time_ns) {
-  analyzer_.threads().each_cpu([&](std::uint32_t, const RunningThread& on_cpu) {
-    const auto interval = analyzer_.threads().current(on_cpu.thread.tid, time_ns);
-    if (!on_cpu.left_unseen && interval && interval->state == ThreadState::on_cpu) on_thread_interval(*interval);
-  });
 }
 
 }  // namespace rtev::top

@@ -95,7 +95,6 @@ class FrameSink final : public Sink, private PauseConsumer {
   void on_words_lost(const DomainLife& /*domain*/, const Loss& /*loss*/) override {}
   void on_domain_gone(const DomainLife& domain, std::uint64_t time_ns) override;
   void on_thread_interval(const ThreadInterval& interval) override;
-  void add_running_threads(std::uint64_t time_ns);
 
   FrameOptions options_;
   Done done_;

@@ -11,7 +11,7 @@
 namespace rtev::top {
 
 /// Styles only repeat what the text says: no meaning is lost without colours.
-enum class Style : std::uint8_t { plain, bold, dim, title, selected, alarm };
+enum class Style : std::uint8_t { plain, bold, dim, title, selected, alarm, selected_alarm };
 
 struct Piece {
   std::string text;  ///< UTF-8 without control characters

@@ -202,6 +202,8 @@ std::string TerminalScreen::rendered(const Line& line) const {
           return "1;7";
         case Style::alarm:
           return has_colors_ ? "1;31" : "1";
+        case Style::selected_alarm:
+          return has_colors_ ? "1;7;31" : "1;7";
       }
       return "";
     }();

@@ -140,13 +140,14 @@ Line View::titles(const std::vector<const Column*>& columns, std::size_t line_wi
 Line View::row(const ProcessFigures& process, const std::vector<const Column*>& columns, std::size_t line_width,
                bool is_selected) const {
   const Style style = is_selected ? Style::selected : Style::plain;
+  const Style alarm = is_selected ? Style::selected_alarm : Style::alarm;
   Line line(is_selected ? ">" : " ", style);
   for (const Column* const column : columns) {
     // The mark of an alarming cell lies in the blank after it, so that the figures stay aligned.
     const bool alarms = is_alarming(*column, process);
     line.add(line.pieces().back().text == "!" ? "" : " ", style);
-    line.add(aligned(*column, column->cell(process)), alarms && !is_selected ? Style::alarm : style);
-    if (alarms) line.add("!", is_selected ? style : Style::alarm);
+    line.add(aligned(*column, column->cell(process)), alarms ? alarm : style);
+    if (alarms) line.add("!", alarm);
   }
   if (line_width >= least_line) {
     if (line.pieces().back().text != "!") line.add(" ", style);
@@ -255,7 +256,7 @@ Lines View::help(std::size_t width) {
            {"p, space", "pause, go on"},
            {"<- ->", "go back and forth in time"},
            {"d", "write a recording of the last seconds"},
-           {"q", "quit"}})
+           {"q", "quit; go back from here and from one process"}})
     add_folded(lines, fmt::format("  {:<32} {}", keys, meaning), width, 35);
   lines.emplace_back();
   for (const Column& column : all_columns())

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -54,6 +55,26 @@ TEST_F(FrameSinkTest, EachIntervalHasItsFigures) {
   ASSERT_TRUE(middle.growth.has_value());
   EXPECT_DOUBLE_EQ(*middle.growth, 500'000 * 8);
   EXPECT_DOUBLE_EQ(*middle.cpu_share, 1);
+}
+
+TEST_F(FrameSinkTest, AWaitCountsInEachInterval) {
+  const AServer server;
+  server.begin(sink);
+  const auto change = [&](std::uint64_t at, const SchedSwitch& sched) {
+    server.feed(sink, test::Events(0).add_record(AServer::begin_ns + at, EventKind::sched_switch, sched, 0,
+                                                 first_sched_stream));
+  };
+  const Thread us = test::a_thread(4242, 4242, 0), other = test::make_thread(1, 1, "other", false);
+  change(second / 2, {.cpu = 0, .state = LeftState::preempted, .prev = us, .next = other});
+  change(9 * second / 4, {.cpu = 0, .state = LeftState::sleeping, .prev = other, .next = us});
+  sink.advance(AServer::begin_ns + 3 * second, server.world->registry);
+  ASSERT_THAT(frames, SizeIs(3));
+  const std::array waited{0.5, 1.0, 0.25}, ran{0.5, 0.0, 0.75};
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    EXPECT_DOUBLE_EQ(frames[i].processes.at(0).wait_share.value(), waited[i]) << i;
+    EXPECT_DOUBLE_EQ(frames[i].processes.at(0).cpu_share.value(), ran[i]) << i;
+  }
+  EXPECT_EQ(frames[1].details.at(0).domains.at(0).state, "waits for a CPU behind \"other\" (pid 1)");
 }
 
 TEST_F(FrameSinkTest, FiguresOfAllIntervalsAddUp) {
