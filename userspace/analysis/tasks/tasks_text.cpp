@@ -85,6 +85,8 @@ class Report {
   bool several() const { return report_.programs.size() > 1; }
 
   void none() {
+    if (report_.start_ns > report_.run_ns)
+      return line("no event of a task in this part of the recording: a task that ran all through it has none");
     line(
         "no task was seen: programs with Eio 0.14 or newer write events of their fibers, and programs with Miou those "
         "of their tasks if they set the reporter of its library miou.runtime_events and run with MIOU_TRACE=1");

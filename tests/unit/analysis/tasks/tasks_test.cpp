@@ -15,7 +15,7 @@
 namespace rtev::test {
 namespace {
 
-using testing::HasSubstr, testing::IsEmpty, testing::Not, testing::SizeIs;
+using testing::HasSubstr, testing::IsEmpty, testing::Not, testing::SizeIs, testing::StartsWith;
 
 constexpr std::uint64_t ms = 1'000'000;
 
@@ -172,6 +172,7 @@ TEST_F(TasksTest, WithoutTasksItSaysWhichProgramsHaveThem) {
   report();
   EXPECT_THAT(tasks->report_text(), HasSubstr("no task was seen: programs with Eio 0.14"));
   EXPECT_EQ(tasks->limited().why_none, "no task was seen");
+  EXPECT_THAT(tasks_text({.run_ns = 1, .start_ns = 2}), StartsWith("no event of a task in this part of the recording"));
 }
 
 TEST_F(TasksTest, FitsAScreen) {
