@@ -9,7 +9,7 @@
 namespace rtev::test {
 namespace {
 
-using testing::DoubleNear, testing::ElementsAre, testing::HasSubstr, testing::IsEmpty, testing::Not;
+using testing::DoubleNear, testing::ElementsAre, testing::HasSubstr;
 
 TEST_F(DiffTest, TheSameProgramHasNotChanged) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
