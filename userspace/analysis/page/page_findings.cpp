@@ -149,12 +149,7 @@ class Findings {
     for (std::size_t i = 0; i < std::min(found.groups.size(), max_shown); ++i) {
       const CauseGroup& group = found.groups[i];
       print(text, "{} {} × ", i == 0 ? ":" : ";", Grouped{group.count});
-      if (group.several_processes) {
-        print(text, "{}: ", Escaped{group.key.comm});
-      } else if (has_several_processes()) {
-        print(text, "{}: ", ProcessName{group.key.comm, group.worst->domain.pid});
-      }
-      append(text, CauseName{group, from_.pauses.counts.switches_seen()});
+      append(text, CauseName{group, from_.pauses.counts.switches_seen(), has_several_processes()});
       print(text, " ({} at most)", Duration{group.greatest_ns});
     }
     if (found.groups.size() > max_shown) print(text, "; {} had other causes", rest(found, max_shown));

@@ -65,6 +65,11 @@ std::string_view why_late(Why why, bool slow) {
 }  // namespace
 
 void append(TextBuffer& out, const CauseName& name) {
+  if (name.with_program && name.group.several_processes) {
+    print(out, "{}: ", Escaped{name.group.key.comm});
+  } else if (name.with_program) {
+    print(out, "{}: ", ProcessName{name.group.key.comm, name.group.worst->domain.pid});
+  }
   const CauseKey& key = name.group.key;
   const bool slow = key.cause == Cause::slow_domain;
   switch (key.cause) {

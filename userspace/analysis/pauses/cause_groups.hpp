@@ -53,6 +53,7 @@ struct CauseGroup {
 struct CauseName {
   const CauseGroup& group;
   SwitchesSeen seen = SwitchesSeen::all;
+  bool with_program = false;  ///< "server/4242: " first, or "server: " for several processes
 };
 void append(TextBuffer& out, const CauseName& name);
 

@@ -102,12 +102,7 @@ class Report {
     for (const CauseGroup& group : groups) {
       TextBuffer line;
       print(line, "{:>{}} × ", Grouped{group.count}, count_width + 2);
-      if (group.several_processes) {
-        print(line, "{}: ", Escaped{group.key.comm});
-      } else if (report_.several_processes) {
-        print(line, "{}: ", ProcessName{group.key.comm, group.worst->domain.pid});
-      }
-      append(line, CauseName{group, report_.counts.switches_seen()});
+      append(line, CauseName{group, report_.counts.switches_seen(), report_.several_processes});
       print(line, " ({})", range(group));
       out_.add(folded(line.text(), 0, count_width + 5), '\n');
     }
