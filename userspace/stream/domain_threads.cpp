@@ -38,7 +38,7 @@ void DomainThreads::enter_cpu(DomainThread& thread) {
 }
 
 void DomainThreads::leave_cpu(DomainThread& thread) {
-  if (!thread.is_competing) return;
+  if (!thread.is_competing && !thread.holds_lock) return;
   thread.is_competing = false;
   if (thread.of_domain == nullptr) {
     std::erase(processes_[thread.pid].undetermined, &thread);
@@ -49,7 +49,7 @@ void DomainThreads::leave_cpu(DomainThread& thread) {
 }
 
 void DomainThreads::set_certainty(DomainThread& thread, bool holds_lock, bool certain) {
-  // Without losses it makes no difference.
+  // may_be_another() asks for them after losses only.
   if (was_lost_ && (thread.holds_lock != holds_lock || thread.certain != certain)) ++version_;
   thread.holds_lock = holds_lock;
   thread.certain = certain;
@@ -119,16 +119,15 @@ std::optional<std::int32_t> DomainThreads::writer_of(std::int32_t pid, std::uint
 }
 
 std::optional<std::int32_t> DomainThreads::mutator_of(std::int32_t pid, std::uint16_t domain) const {
-  if (const auto process = processes_.find(pid); process != processes_.end()) {
-    if (const auto known = process->second.domains.find(domain); known != process->second.domains.end()) {
-      const DomainThread* const last = known->second.last;
-      if (last == nullptr || last->role != ThreadRole::backup) return writer_of(pid, domain);
-      for (const DomainThread* const thread : known->second.threads | std::views::reverse)
-        if (thread->role != ThreadRole::backup) return thread->tid;
-      return std::nullopt;
-    }
-  }
-  return writer_of(pid, domain);
+  const auto process = processes_.find(pid);
+  if (process == processes_.end()) return writer_of(pid, domain);
+  const auto known = process->second.domains.find(domain);
+  if (known == process->second.domains.end()) return writer_of(pid, domain);
+  const auto& [threads, last] = known->second;
+  const auto is_mutator = [](const DomainThread* thread) { return thread->role != ThreadRole::backup; };
+  if (last == nullptr || is_mutator(last)) return writer_of(pid, domain);
+  const auto mutator = std::ranges::find_if(threads.rbegin(), threads.rend(), is_mutator);
+  return mutator != threads.rend() ? std::optional{(*mutator)->tid} : std::nullopt;
 }
 
 /// Where switches are missing another mutator may have entered a cpu, or may wait for one since, unless the last

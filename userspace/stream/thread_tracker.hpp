@@ -104,13 +104,13 @@ class ThreadTracker {
 
   /// The thread that writes this domain's ring now, as far as that is known: of the domain's threads the one that left
   /// its cpu with the domain's lock; otherwise the one on a cpu, a mutator rather than the backup thread; if none is on
-  /// a cpu, the last one that was. For a domain without known
-  /// threads the only thread on a cpu whose domain is unknown. Otherwise domain 0 runs on the main thread, as in every
-  /// program that OCaml starts. Nothing if switches are missing and it may be another thread by now.
+  /// a cpu, the last one that was. For a domain without known threads the only thread on a cpu whose domain is unknown.
+  /// Otherwise domain 0 runs on the main thread, as in every program that OCaml starts. Nothing if switches are missing
+  /// and it may be another thread by now.
   std::optional<std::int32_t> writer_of(std::int32_t pid, std::uint16_t domain) const {
     return domains_.writer_of(pid, domain);
   }
-  /// The same, but never the backup thread, which sleeps most of the time: what the domain does outside of pauses.
+  /// The same, but never the backup thread: outside of pauses it only waits for the next one.
   std::optional<std::int32_t> mutator_of(std::int32_t pid, std::uint16_t domain) const {
     return domains_.mutator_of(pid, domain);
   }

@@ -74,6 +74,15 @@ TEST_F(DomainThreadsTest, WhoLeftWithTheLockKeepsTheDomain) {
   EXPECT_EQ(threads.writer_of(pid, 1), 102) << "it had no lock this time";
 }
 
+TEST_F(DomainThreadsTest, WhoIsFirstSeenAsItLeavesWithTheLockHasTheDomain) {
+  enter(1, thread(102, 1, ThreadRole::backup));
+  leave(1, thread(102, 1, ThreadRole::backup));
+  Thread holder = thread(101, 1);
+  holder.holds_lock = true;
+  leave(0, holder, LeftState::preempted);
+  EXPECT_EQ(threads.writer_of(pid, 1), 101);
+}
+
 TEST_F(DomainThreadsTest, TheBackupThreadIsNoMutator) {
   EXPECT_EQ(threads.mutator_of(pid, 0), pid);
   enter(0, thread(102, 1, ThreadRole::backup));
