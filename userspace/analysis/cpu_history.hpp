@@ -55,7 +55,7 @@ class CpuHistory {
       const auto number = static_cast<std::uint32_t>(cpu);
       if (const auto known = cpus_.find(number); known != cpus_.end()) {
         const auto& [count, intervals] = known->second;
-        // Most questions are about the latest ones.
+        // From the newest one back: most questions are about the last moments.
         const std::size_t oldest = count - std::min(count, intervals_per_cpu);
         std::size_t i = count;
         while (i > oldest && intervals[(i - 1) % intervals_per_cpu].end_ns > from_ns) --i;

@@ -123,7 +123,7 @@ class DumpWriter::Dump {
     result_.error = Error{.what = "cannot write a dump to",
                           .subject = result_.path,
                           .why = fmt::format("it has too many {}", what),
-                          .hint = "a shorter --keep has fewer"};
+                          .hint = "a shorter --keep holds fewer"};
   }
   void add(const Chunk::Ring& ring) {
     Slot& slot = slots_[ring.slot];

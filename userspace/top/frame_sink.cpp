@@ -110,6 +110,7 @@ void FrameSink::end_interval(std::uint64_t time_ns, const Registry& registry) {
   now_ns_ = std::max(now_ns_, time_ns);
   stats_.go_on_until(time_ns);
 
+  // What goes on counts as far as it got.
   analyzer_.threads().each_current(time_ns, [this](const ThreadInterval& interval) { on_thread_interval(interval); });
   // At the end of a part of a recording the registry may know of ends that come later: those in the stream count.
   std::unordered_map<std::int32_t, ProcessIndex> newest;
@@ -294,10 +295,9 @@ std::vector<std::string> FrameSink::task_lines(ProcessIndex index) const {
 /// What a domain does now.
 std::string FrameSink::state_of(std::int32_t pid, std::uint16_t domain, const Domain* known) const {
   TextBuffer text;
-  if (known != nullptr && known->pause_since_ns)
-    print(text, "in a pause for {}", Duration{rise(now_ns_, *known->pause_since_ns)});
+  const bool is_in_pause = known != nullptr && known->pause_since_ns;
+  if (is_in_pause) print(text, "in a pause for {}", Duration{rise(now_ns_, *known->pause_since_ns)});
   const ThreadTracker& threads = analyzer_.threads();
-  const bool is_in_pause = text.size() > 0;
   const auto tid = is_in_pause ? threads.writer_of(pid, domain) : threads.mutator_of(pid, domain);
   const auto now = tid ? threads.current(*tid, now_ns_) : std::nullopt;
   const auto add = [&](std::string_view state) { text.add(text.size() > 0 ? ", " : "", state); };

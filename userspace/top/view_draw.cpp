@@ -256,7 +256,7 @@ Lines View::help(std::size_t width) {
            {"p, space", "pause, go on"},
            {"<- ->", "go back and forth in time"},
            {"d", "write a recording of the last seconds"},
-           {"q", "quit; go back from here and from one process"}})
+           {"q", "quit; in help and in details: go back"}})
     add_folded(lines, fmt::format("  {:<32} {}", keys, meaning), width, 35);
   lines.emplace_back();
   for (const Column& column : all_columns())

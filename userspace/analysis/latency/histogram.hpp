@@ -47,7 +47,8 @@ class Histogram {
   void count(std::uint32_t bucket) { ++page_at(bucket / page_buckets)[bucket % page_buckets]; }
   void count_pending();
 
-  // The pages of many histograms are not in the CPU's cache: looking for several of one at once is faster.
+  // The pages of many histograms do not fit into the CPU's cache. It is missed less often if several values of one
+  // histogram are counted at once.
   std::array<std::uint32_t, 32> pending_{};  ///< buckets of values that are not yet in pages_
   std::uint32_t pending_count_ = 0;
   std::vector<Place> places_;  ///< in order of the numbers; pages without values are not there

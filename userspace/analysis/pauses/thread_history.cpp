@@ -55,28 +55,24 @@ void ThreadHistory::forget_process(std::int32_t pid) {
 ThreadActivity ThreadHistory::between(std::int32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const {
   ThreadActivity activity;
   std::uint64_t added_until = from_ns;
-  const auto add_part = [&](const Past& past, const auto& wait_of_past) {
+  const auto add_part = [&](const Past& past, const RingBuffer<KeptWait>& waits) {
     const std::uint64_t begin = std::max(past.begin_ns, added_until), end = std::min(past.end_ns, to_ns);
     if (end <= begin) return;
     activity.time.unknown += begin - added_until;
     activity.time.add(past.state, end - begin);
     added_until = end;
     if (past.state != ThreadState::runnable || end - begin <= activity.longest_wait.ns) return;
-    CpuWait wait = wait_of_past(past);
+    const std::size_t kept = past.keeps_wait() ? first_from(waits, past.begin_ns, &KeptWait::begin_ns) : waits.size();
+    CpuWait wait = kept < waits.size() ? waits[kept].wait : wait_of(past);
     wait.ns = std::min(wait.ns, end - begin);
     if (wait.ns > activity.longest_wait.ns) activity.longest_wait = wait;
   };
   if (const auto found = histories_.find(tid); found != histories_.end()) {
     const auto& [pid, intervals, waits] = found->second;
-    const auto kept_wait_of = [&](const Past& past) {
-      const std::size_t kept = first_from(waits, past.begin_ns, &KeptWait::begin_ns);
-      return kept < waits.size() ? waits[kept].wait : CpuWait{};
-    };
     for (std::size_t i = first_from(intervals, from_ns, &Past::end_ns); i < intervals.size(); ++i)
-      add_part(intervals[i], [&](const Past& past) { return past.keeps_wait() ? kept_wait_of(past) : wait_of(past); });
+      add_part(intervals[i], waits);
   }
-  if (const auto present = threads_.current(tid, to_ns))
-    add_part(past_of(*present), [&](const Past& of) { return wait_of(of); });
+  if (const auto present = threads_.current(tid, to_ns)) add_part(past_of(*present), {});
   activity.time.unknown += to_ns - std::min(to_ns, added_until);
   return activity;
 }
