@@ -167,6 +167,15 @@ void RingFileBuilder::append(std::uint32_t domain, std::span<const std::uint64_t
   publish(domain, static_cast<std::uint32_t>(length));
 }
 
+void RingFileBuilder::fill(std::uint32_t domain, std::span<const std::uint64_t> words) {
+  Ring& ring = rings_.at(domain);
+  while (ring.tail + words.size() < ring_words()) {
+    for (const std::uint64_t word : words) data_word(domain, ring.tail++) = word;
+    ring.lengths.push_back(static_cast<std::uint32_t>(words.size()));
+  }
+  set_tail(domain, ring.tail);
+}
+
 void RingFileBuilder::publish(std::uint32_t domain, std::uint32_t length) {
   Ring& ring = rings_[domain];
   ring.tail += length;

@@ -72,6 +72,9 @@ class RingFileBuilder {
     append(domain, std::span(words.begin(), words.size()));
   }
 
+  /// Repeats a message in an empty ring until there is no room for another, and publishes them all at once.
+  void fill(std::uint32_t domain, std::span<const std::uint64_t> words);
+
   /// Sets the name of a user event; keeps at most 127 bytes, like the runtime.
   void set_name(std::uint16_t id, std::string_view name);
 

@@ -48,7 +48,7 @@ class RingPollerTest : public testing::Test {
     return file;
   }
   static void fill(test::RingFileBuilder& file, std::uint32_t domain = 0) {
-    while (file.tail(domain) + 2 < file.ring_words()) file.append(domain, test::make::begin(++time, 1));
+    file.fill(domain, test::make::begin(++time, 1));
   }
   /// Words delivered by a poll, by slot.
   std::map<std::uint32_t, std::uint64_t> poll(std::uint64_t after_ns = milli) {
