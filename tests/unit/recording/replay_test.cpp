@@ -298,7 +298,7 @@ TEST(Replay, SurvivesDamage) {
   RandomStream stream(9);
   std::string file = stream.run(5, 30).recorded();
   std::mt19937_64 random(1);
-  for (int round = 0; round < 1000; ++round) {
+  for (int round = 0; round < 4000; ++round) {
     std::string damaged = file;
     for (int i = 0; i < 1 + round % 3; ++i) damaged[random() % damaged.size()] ^= static_cast<char>(1 << random() % 8);
     const Replayed back = replayed(damaged);
