@@ -11,25 +11,25 @@
 namespace rtev {
 namespace {
 
-struct Unit {
+struct UnitSuffix {
   std::string_view name;
   double factor;
 };
 
 /// A number with one of the units, from `min` to `max`.
-std::optional<double> parse_quantity(std::string_view text, std::span<const Unit> units, double min, double max) {
+std::optional<double> parse_quantity(std::string_view text, std::span<const UnitSuffix> units, double min, double max) {
   double number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   if (error != std::errc{}) return std::nullopt;
   const std::string_view name(rest, text.data() + text.size());
-  const auto unit = std::ranges::find(units, name, &Unit::name);
+  const auto unit = std::ranges::find(units, name, &UnitSuffix::name);
   if (unit == units.end()) return std::nullopt;
   const double quantity = number * unit->factor;
   return quantity >= min && quantity <= max ? std::optional(quantity) : std::nullopt;
 }
 
 std::optional<std::chrono::nanoseconds> parse_time(std::string_view text, double least_ns) {
-  static constexpr std::array<Unit, 8> units{
+  static constexpr std::array<UnitSuffix, 8> units{
       {{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}};
   constexpr double century_ns = 100 * 365.25 * 24 * 3600e9;
   const auto ns = parse_quantity(text, units, least_ns, century_ns);
@@ -53,7 +53,7 @@ std::optional<std::chrono::nanoseconds> parse_moment(std::string_view text) {
 }
 
 std::optional<std::size_t> parse_size(std::string_view text) {
-  static constexpr std::array<Unit, 7> units{
+  static constexpr std::array<UnitSuffix, 7> units{
       {{"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}}};
   const auto bytes = parse_quantity(text, units, 1, 64.0 * (1 << 30));
   if (!bytes) return std::nullopt;
@@ -62,7 +62,7 @@ std::optional<std::size_t> parse_size(std::string_view text) {
 
 std::optional<std::uint64_t> parse_file_size(std::string_view text) {
   constexpr double k = 1 << 10, m = 1 << 20, g = 1 << 30, t = 1024.0 * g;
-  static constexpr std::array<Unit, 9> units{
+  static constexpr std::array<UnitSuffix, 9> units{
       {{"", 1}, {"K", k}, {"M", m}, {"G", g}, {"T", t}, {"k", k}, {"m", m}, {"g", g}, {"t", t}}};
   const auto bytes = parse_quantity(text, units, 0, 1024.0 * t);
   if (!bytes) return std::nullopt;
@@ -70,12 +70,12 @@ std::optional<std::uint64_t> parse_file_size(std::string_view text) {
 }
 
 std::optional<double> parse_percentage(std::string_view text) {
-  static constexpr std::array<Unit, 1> units{{{"%", 0.01}}};
+  static constexpr std::array<UnitSuffix, 1> units{{{"%", 0.01}}};
   return parse_quantity(text, units, 0, 1);
 }
 
 std::optional<std::uint64_t> parse_count(std::string_view text) {
-  static constexpr std::array<Unit, 4> units{{{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}}};
+  static constexpr std::array<UnitSuffix, 4> units{{{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}}};
   const auto count = parse_quantity(text, units, 0, 1e15);  // a double has all whole numbers up to there
   if (!count || *count != std::floor(*count)) return std::nullopt;
   return static_cast<std::uint64_t>(*count);

@@ -47,12 +47,6 @@ bool is_local_magic(std::uint64_t magic) {
   return std::ranges::find(local, magic) != local.end();
 }
 
-std::string link_target(const std::filesystem::path& link) {
-  std::array<char, 4097> target;
-  const ssize_t size = ::readlink(link.c_str(), target.data(), target.size());
-  return size < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(size));
-}
-
 /// True if the mount namespace belongs to this process's user namespace.
 bool is_own_users(const std::filesystem::path& mounts, const std::filesystem::path& own_user) {
   const UniqueFd opened(::open(mounts.c_str(), O_RDONLY | O_CLOEXEC));
@@ -81,6 +75,12 @@ std::unexpected<Error> unsafe(const std::string& type) {
 }
 
 }  // namespace
+
+std::string link_target(const std::filesystem::path& link) {
+  std::array<char, 4097> target;
+  const ssize_t size = ::readlink(link.c_str(), target.data(), target.size());
+  return size < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(size));
+}
 
 bool is_local_file_system(std::string_view type) {
   return std::ranges::find(local_types, type) != local_types.end();

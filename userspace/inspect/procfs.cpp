@@ -45,14 +45,7 @@ constexpr std::size_t max_living_threads = 4, max_threads_looked_at = 256;
 constexpr int max_looks_at_environment = 1000;
 constexpr std::chrono::milliseconds environment_retry{1};
 
-/// Target of a symbolic link as the kernel prints it; empty if it cannot be read.
-std::string link_target(const std::filesystem::path& path) {
-  std::array<char, 4097> target;
-  const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
-  return size < 0 ? std::string{} : std::string(target.data(), static_cast<std::size_t>(size));
-}
-
-/// The same without " (deleted)", for a link to a file.
+/// Target of a link to a file, without " (deleted)".
 std::string file_name(const std::filesystem::path& path) {
   std::string target = link_target(path);
   constexpr std::string_view deleted = " (deleted)";

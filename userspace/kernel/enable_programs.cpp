@@ -17,15 +17,15 @@
 namespace rtev::kernel {
 namespace {
 
-using Skeleton = std::unique_ptr<enable_bpf, SkeletonDestroy<enable_bpf__destroy>>;
+using EnableSkeleton = std::unique_ptr<enable_bpf, SkeletonDestroy<enable_bpf__destroy>>;
 
 /// More than the buffer holds.
-constexpr std::size_t max_records = 1 << 12;
+constexpr std::size_t max_running_records = 1 << 12;
 
 }  // namespace
 
 struct EnablePrograms::State {
-  Skeleton skeleton;
+  EnableSkeleton skeleton;
   BpfRing running;
   std::set<pid_t> wanted{};
   std::vector<UniqueFd> links{};
@@ -39,7 +39,7 @@ EnablePrograms::~EnablePrograms() = default;
 Result<EnablePrograms> EnablePrograms::load() {
   capture_libbpf_log();
   take_libbpf_warnings();
-  Skeleton skeleton{enable_bpf__open()};
+  EnableSkeleton skeleton{enable_bpf__open()};
   if (!skeleton) return std::unexpected(libbpf_error(errno, "cannot open the BPF programs that switch events on"));
   if (const int error = enable_bpf__load(skeleton.get()); error != 0)
     return std::unexpected(libbpf_error(-error, "cannot load the BPF programs that switch events on"));
@@ -76,7 +76,7 @@ int EnablePrograms::fd() const {
 }
 
 void EnablePrograms::read(const std::function<void(const rtev_running&)>& consumer) {
-  state_->running.read<rtev_running>(max_records,
+  state_->running.read<rtev_running>(max_running_records,
                                      [&](const rtev_running& record, std::span<const std::byte>) { consumer(record); });
 }
 

@@ -57,7 +57,7 @@ constexpr std::size_t max_wakeups = 16;
 constexpr int max_look_retries = 20;
 constexpr std::chrono::microseconds look_retry_interval{50};
 
-using Skeleton = std::unique_ptr<rtev_bpf, SkeletonDestroy<rtev_bpf__destroy>>;
+using MainSkeleton = std::unique_ptr<rtev_bpf, SkeletonDestroy<rtev_bpf__destroy>>;
 
 /// Linux 6.10 and newer.
 bool announces_execs() {
@@ -90,7 +90,7 @@ std::optional<std::uint32_t> run(const bpf_program* program, Asked& asked) {
 }  // namespace
 
 struct Programs::State {
-  Skeleton skeleton;
+  MainSkeleton skeleton;
   BpfRing lifecycle;
   BpfRing saved;
   BpfRing wakeups;
@@ -142,7 +142,7 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
   const bool sched = options.sched != RTEV_SCHED_OFF;
   const bool uprobe_multi = options.uprobe_multi && host.uprobe_multi;
 
-  Skeleton skeleton{rtev_bpf__open()};
+  MainSkeleton skeleton{rtev_bpf__open()};
   if (!skeleton) return std::unexpected(libbpf_error(errno, "cannot open the BPF programs"));
   skeleton->rodata->follow_only = options.follow;
   skeleton->rodata->sched_mode = options.sched;

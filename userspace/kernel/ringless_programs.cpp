@@ -27,9 +27,9 @@ constexpr std::size_t max_records = 1 << 18;
 /// Each takes a link of its own.
 constexpr std::size_t max_single_processes = 128;
 
-using Skeleton = std::unique_ptr<ringless_bpf, SkeletonDestroy<ringless_bpf__destroy>>;
+using RinglessSkeleton = std::unique_ptr<ringless_bpf, SkeletonDestroy<ringless_bpf__destroy>>;
 
-std::unexpected<Error> load_error(Error error) {
+std::unexpected<Error> ringless_error(Error error) {
   error.hint += "; without --ringless, programs with events on can be traced";
   return std::unexpected(std::move(error));
 }
@@ -37,7 +37,7 @@ std::unexpected<Error> load_error(Error error) {
 }  // namespace
 
 struct RinglessPrograms::State {
-  Skeleton skeleton;
+  RinglessSkeleton skeleton;
   BpfRing probed;
   std::vector<pid_t> pids;
   bool uprobe_multi;
@@ -53,22 +53,22 @@ Result<RinglessPrograms> RinglessPrograms::load(const RinglessOptions& options) 
   capture_libbpf_log();
   take_libbpf_warnings();
   const bool uprobe_multi = options.uprobe_multi && probe_bpf().uprobe_multi;
-  Skeleton skeleton{ringless_bpf__open()};
-  if (!skeleton) return load_error(libbpf_error(errno, "cannot open the BPF programs of --ringless"));
+  RinglessSkeleton skeleton{ringless_bpf__open()};
+  if (!skeleton) return ringless_error(libbpf_error(errno, "cannot open the BPF programs of --ringless"));
   constexpr std::uint64_t windows_per_second = 1'000'000'000 / RTEV_RINGLESS_WINDOW_NS;
   skeleton->rodata->window_limit = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(options.limit / windows_per_second, 1, std::uint32_t{1} << 31));
   skeleton->rodata->only_followed = options.followed_map_fd >= 0;
   if (options.followed_map_fd >= 0 && bpf_map__reuse_fd(skeleton->maps.followed, options.followed_map_fd) != 0)
-    return load_error(libbpf_error(errno, "cannot share a map of the BPF programs"));
+    return ringless_error(libbpf_error(errno, "cannot share a map of the BPF programs"));
   if (uprobe_multi) prepare_uprobe_multi(skeleton->progs.runtime_event);
   if (const int error = ringless_bpf__load(skeleton.get()); error != 0)
-    return load_error(libbpf_error(-error, "cannot load the BPF programs of --ringless"));
+    return ringless_error(libbpf_error(-error, "cannot load the BPF programs of --ringless"));
   const std::array attachments{
       Attachment{skeleton->progs.ringless_exec, &skeleton->links.ringless_exec},
       Attachment{skeleton->progs.ringless_exit, &skeleton->links.ringless_exit},
   };
-  if (auto attached = attach_programs(attachments); !attached) return load_error(std::move(attached.error()));
+  if (auto attached = attach_programs(attachments); !attached) return ringless_error(std::move(attached.error()));
   auto probed = BpfRing::open(bpf_map__fd(skeleton->maps.probed));
   if (!probed) return std::unexpected(std::move(probed.error()));
   return RinglessPrograms{std::make_unique<State>(State{.skeleton = std::move(skeleton),

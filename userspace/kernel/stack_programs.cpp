@@ -35,9 +35,9 @@ constexpr std::size_t min_buffer_bytes = 256 << 10;
 constexpr std::size_t max_buffer_bytes = std::size_t{1} << 30;
 constexpr std::uint32_t scratches_for_interrupts = 1, scratches_for_uprobes = 2;
 
-using Skeleton = std::unique_ptr<stacks_bpf, SkeletonDestroy<stacks_bpf__destroy>>;
+using StackSkeleton = std::unique_ptr<stacks_bpf, SkeletonDestroy<stacks_bpf__destroy>>;
 
-std::unexpected<Error> load_error(Error error) {
+std::unexpected<Error> stacks_error(Error error) {
   error.hint += "; without stacks, programs can be traced";
   return std::unexpected(std::move(error));
 }
@@ -76,7 +76,7 @@ Result<std::vector<UniqueFd>> open_timers(int cpus, std::uint64_t period_ns) {
 }  // namespace
 
 struct StackPrograms::State {
-  Skeleton skeleton;
+  StackSkeleton skeleton;
   BpfRing stacks;
   std::size_t max_records;  ///< of one read_stacks(): as many as the buffer can hold
   std::vector<UniqueFd> timers;
@@ -102,8 +102,8 @@ Result<StackPrograms> StackPrograms::load(const StackOptions& options) {
   const auto buffer =
       static_cast<std::uint32_t>(std::bit_ceil(std::clamp(options.buffer_bytes, min_buffer_bytes, max_buffer_bytes)));
 
-  Skeleton skeleton{stacks_bpf__open()};
-  if (!skeleton) return load_error(libbpf_error(errno, "cannot open the BPF programs for stacks"));
+  StackSkeleton skeleton{stacks_bpf__open()};
+  if (!skeleton) return stacks_error(libbpf_error(errno, "cannot open the BPF programs for stacks"));
   auto& constants = *skeleton->rodata;
   constants.stack_bytes = std::clamp<std::uint32_t>(options.stack_bytes, RTEV_MIN_STACK_BYTES, RTEV_MAX_STACK_BYTES);
   constants.sample_ns = period_ns;
@@ -123,18 +123,18 @@ Result<StackPrograms> StackPrograms::load(const StackOptions& options) {
   if (!options.off_cpu) bpf_map__set_max_entries(maps.sleeps, 1);
   if (options.threads_map_fd < 0) bpf_map__set_max_entries(maps.threads, 1);
   if (options.threads_map_fd >= 0 && bpf_map__reuse_fd(maps.threads, options.threads_map_fd) != 0)
-    return load_error(libbpf_error(errno, "cannot share a map of the BPF programs"));
+    return stacks_error(libbpf_error(errno, "cannot share a map of the BPF programs"));
   bpf_program__set_autoload(skeleton->progs.stack_sample, options.rate_hz > 0);
   bpf_program__set_autoload(skeleton->progs.stack_switch, options.off_cpu);
   bpf_program__set_autoload(skeleton->progs.stack_allocation, options.allocations);
   if (uprobe_multi) prepare_uprobe_multi(skeleton->progs.stack_allocation);
   if (const int error = stacks_bpf__load(skeleton.get()); error != 0)
-    return load_error(libbpf_error(-error, "cannot load the BPF programs for stacks"));
+    return stacks_error(libbpf_error(-error, "cannot load the BPF programs for stacks"));
 
   std::vector<UniqueFd> timers;
   if (options.rate_hz > 0) {
     auto opened = open_timers(cpus, period_ns);
-    if (!opened) return load_error(std::move(opened.error()));
+    if (!opened) return stacks_error(std::move(opened.error()));
     timers = std::move(*opened);
   }
   auto stacks = BpfRing::open(bpf_map__fd(skeleton->maps.stacks));

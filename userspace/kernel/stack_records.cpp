@@ -9,9 +9,9 @@ namespace rtev::kernel {
 namespace {
 
 /// More than the time between BPF's reading the clock for a drop and counting it.
-constexpr std::uint64_t slack_ns = 500'000;
+constexpr std::uint64_t stack_slack_ns = 500'000;
 
-std::uint64_t load(__u64& shared) {
+std::uint64_t load_shared(__u64& shared) {
   return std::atomic_ref{shared}.load(std::memory_order_acquire);
 }
 
@@ -37,19 +37,19 @@ void split_stack(const rtev_stack& record, std::span<const std::byte> payload, S
 std::vector<StackDrop> StackDropCounters::take(Shared& shared, std::uint64_t now_ns) {
   std::vector<StackDrop> drops;
   // A drop that is counted during take() leaves first_ns of an earlier drop behind: never report earlier than this.
-  const std::uint64_t earliest_ns = last_call_ns_ - std::min(last_call_ns_, slack_ns);
+  const std::uint64_t earliest_ns = last_call_ns_ - std::min(last_call_ns_, stack_slack_ns);
   for (std::uint32_t kind = 0; kind < RTEV_STACK_KINDS; ++kind) {
     for (std::uint32_t loss = 0; loss < RTEV_STACK_LOSSES; ++loss) {
       rtev_stack_drops& counted = shared[kind][loss];
       std::uint64_t& taken = taken_[kind][loss];
       // Counts before times: the times then belong to these drops or to later ones.
-      const std::uint64_t count = load(counted.count);
+      const std::uint64_t count = load_shared(counted.count);
       if (count == taken) continue;
-      const std::uint64_t last_ns = load(counted.last_ns);
+      const std::uint64_t last_ns = load_shared(counted.last_ns);
       drops.push_back({.kind = static_cast<rtev_stack_kind>(kind),
                        .loss = static_cast<rtev_stack_loss>(loss),
                        .count = count - taken,
-                       .first_ns = std::min(std::max(load(counted.first_ns), earliest_ns), last_ns),
+                       .first_ns = std::min(std::max(load_shared(counted.first_ns), earliest_ns), last_ns),
                        .last_ns = last_ns});
       taken = count;
       std::atomic_ref{counted.taken}.store(count, std::memory_order_release);

@@ -22,7 +22,7 @@ std::string aligned(const Column& column, const std::string& text) {
   return column.is_text ? text + blanks : blanks + text;
 }
 
-std::string percent(const std::optional<double>& share) {
+std::string plain_percent(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f}", *share * 100) : "-";
 }
 
@@ -211,7 +211,7 @@ Lines View::process_lines(const ProcessFigures& process, std::size_t width) cons
   }
   for (const DomainDetails& domain : details_->domains) {
     lines.emplace_back(
-        fmt::format("{:>6} {:>5} {:>7} {:>8}      {}", domain.name, percent(domain.gc_share), domain.pauses,
+        fmt::format("{:>6} {:>5} {:>7} {:>8}      {}", domain.name, plain_percent(domain.gc_share), domain.pauses,
                     domain.worst_ns == 0 ? "-" : fmt::format("{}", Duration{domain.worst_ns}), domain.state));
   }
   if (!details_->causes.empty()) {

@@ -37,12 +37,12 @@ void (*handler_of(int number))(int) {
   return action.sa_handler;
 }
 
-std::optional<ProcessView> look(const ProcessQuery& query) {
+std::optional<ProcessView> view_of(const ProcessQuery& query) {
   return look_at(Procfs(), query);
 }
 
 Command prepare(const char* program) {
-  auto command = Command::prepare({program}, look);
+  auto command = Command::prepare({program}, view_of);
   if (!command) throw std::runtime_error(command.error().message());
   return std::move(*command);
 }

@@ -9,7 +9,7 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t max_processes = 10, comm_width = 15;
+constexpr std::size_t max_processes = 10, program_width = 15;
 constexpr std::string_view time_of_day = "14:03:22";
 
 /// When the interval ended: the time of day, or seconds since the run began.
@@ -36,7 +36,7 @@ std::string latency_interval_text(const LatencyReport& report, bool with_titles)
     const Histogram& wall = process.figures.wall;
     const TimeSplit& split = process.figures.split;
     TextBuffer comm;
-    add_column(comm, process.comm, comm_width);
+    add_column(comm, process.comm, program_width);
     print(out, "{:<8} {:>8} {:<15} {:>9} {:>8} {:>8} {:>8} {:>8}", time, process.pid, comm.text(),
           Grouped{wall.count()}, Duration{wall.total()}, Duration{wall.percentile(50)}, Duration{wall.percentile(99)},
           Duration{wall.max()});

@@ -11,9 +11,9 @@
 namespace rtev {
 namespace {
 
-class Report {
+class PausesJson {
  public:
-  explicit Report(const PausesReport& report) : report_(report) {}
+  explicit PausesJson(const PausesReport& report) : report_(report) {}
 
   std::string text() {
     json_.object([&] {
@@ -280,7 +280,7 @@ class Report {
 }  // namespace
 
 std::string report_json(const PausesReport& report) {
-  return Report{report}.text();
+  return PausesJson{report}.text();
 }
 
 }  // namespace rtev

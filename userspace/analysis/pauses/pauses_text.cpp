@@ -37,9 +37,9 @@ std::size_t lines_of(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count(text, '\n'));
 }
 
-class Report {
+class PausesText {
  public:
-  explicit Report(const PausesReport& report) : report_(report) {}
+  explicit PausesText(const PausesReport& report) : report_(report) {}
 
   std::string text() {
     headline();
@@ -260,7 +260,7 @@ class Report {
 }  // namespace
 
 std::string report_text(const PausesReport& report) {
-  return Report{report}.text();
+  return PausesText{report}.text();
 }
 
 }  // namespace rtev

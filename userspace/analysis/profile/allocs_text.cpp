@@ -10,12 +10,12 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t max_rows = 10, max_rows_full = 200;
-constexpr std::size_t function_width = 26, line_width = 18, caller_width = 26, width_full = 60;
+constexpr std::size_t max_sites = 10, max_sites_full = 200;
+constexpr std::size_t site_width = 26, site_line_width = 18, caller_width = 26, width_full = 60;
 
-class Report {
+class AllocsText {
  public:
-  explicit Report(const ProfileReport& report) : report_(report), tree_(report.tree) {}
+  explicit AllocsText(const ProfileReport& report) : report_(report), tree_(report.tree) {}
 
   std::string text() {
     if (sum_of(report_.all).samples == 0) {
@@ -74,15 +74,15 @@ class Report {
     const auto& rows = report_.lines;
     const auto located = std::ranges::find_if(rows, [](const ProfileRow& row) { return row.self[0].samples == 0; });
     const auto all = static_cast<std::size_t>(located - rows.begin());
-    const std::size_t count = std::min(all, report_.full ? max_rows_full : max_rows);
+    const std::size_t count = std::min(all, report_.full ? max_sites_full : max_sites);
     for (std::size_t i = 0; i < count; ++i) {
       const SampleValue& self = rows[i].self[0];
       table.row();
       table.cell(fmt::format("{}", Percent{self.weight, report_.all[0].weight}));
       if (has_bytes) table.cell(fmt::format("{}", Size{self.weight}));
       table.cell(self.samples);
-      table.cell(function_cell(tree_, rows[i].place, width(function_width)));
-      table.cell(cut_middle(fmt::format("{}", SourceLine{tree_, rows[i].place}), width(line_width)));
+      table.cell(function_cell(tree_, rows[i].place, width(site_width)));
+      table.cell(cut_middle(fmt::format("{}", SourceLine{tree_, rows[i].place}), width(site_line_width)));
       if (rows[i].caller != 0)
         table.cell(cut_middle(fmt::format("{}", PlaceName{tree_, rows[i].caller}), width(caller_width)));
     }
@@ -111,7 +111,7 @@ class Report {
 }  // namespace
 
 std::string allocs_text(const ProfileReport& report) {
-  return Report{report}.text();
+  return AllocsText{report}.text();
 }
 
 }  // namespace rtev

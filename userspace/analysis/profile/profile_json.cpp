@@ -13,7 +13,7 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t max_rows = 1000, max_paths = 100, max_path_frames = 256;
+constexpr std::size_t max_json_rows = 1000, max_paths = 100, max_path_frames = 256;
 
 class Json {
  public:
@@ -106,7 +106,7 @@ class Json {
 
   void rows(std::string_view name, const std::vector<ProfileRow>& rows) {
     json_.key(name).array([&] {
-      for (std::size_t i = 0; i < std::min(rows.size(), max_rows); ++i) {
+      for (std::size_t i = 0; i < std::min(rows.size(), max_json_rows); ++i) {
         const ProfileRow& row = rows[i];
         json_.object([&] {
           place(row.place);

@@ -19,9 +19,9 @@ constexpr std::size_t function_width = 44, group_width = 36, line_width = 26;
 constexpr std::size_t called_width = 22, narrow_function_width = 30, narrowest_function_width = 24,
                       narrow_line_width = 20;
 
-class Report {
+class ProfileText {
  public:
-  explicit Report(const ProfileReport& report) : report_(report), tree_(report.tree) {}
+  explicit ProfileText(const ProfileReport& report) : report_(report), tree_(report.tree) {}
 
   std::string text() {
     if (sum_of(report_.all).samples == 0) {
@@ -256,7 +256,7 @@ class Report {
 }  // namespace
 
 std::string profile_text(const ProfileReport& report) {
-  return Report{report}.text();
+  return ProfileText{report}.text();
 }
 
 }  // namespace rtev

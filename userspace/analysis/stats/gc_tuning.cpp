@@ -14,7 +14,7 @@ namespace rtev {
 namespace {
 
 constexpr std::uint64_t bytes_of_word = 8;
-constexpr std::size_t max_processes = 3;
+constexpr std::size_t max_tuned_processes = 3;
 constexpr unsigned default_overhead = 120;  ///< of OCaml 5.0 to 5.5
 /// How much larger the minor heap and the space_overhead of the examples are.
 constexpr std::uint64_t larger_heap = 4, larger_overhead = 2;
@@ -166,7 +166,7 @@ GcTuning gc_tuning_of(const ProcessStats& process) {
 }
 
 void add_gc_tuning(TextBuffer& out, const StatsReport& report) {
-  const std::size_t shown = std::min(report.processes.size(), max_processes);
+  const std::size_t shown = std::min(report.processes.size(), max_tuned_processes);
   for (std::size_t i = 0; i < shown; ++i) Section(out, report.processes[i]).add();
   if (report.process_count > shown)
     print(out, "\nand {} more: select with -p or -n\n", Grouped{report.process_count - shown});

@@ -12,7 +12,7 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t max_processes = 20, max_domains = 64, max_user_events = 10;
+constexpr std::size_t max_full_processes = 20, max_domains = 64, max_full_user_events = 10;
 constexpr std::size_t label_width = 11, counter_width = 24, narrow = 10, wide = 17;
 
 /// Calls row(label, figures) for the domains with most time in the garbage collector, by number; then for the sum of
@@ -157,7 +157,7 @@ void add_process(TextBuffer& out, const ProcessStats& process, std::uint64_t run
   add_count(out, figures.compactions, figures.compactions == 1 ? "compaction\n" : "compactions\n", bound);
   add_list(out, "  explicit calls", figures.explicit_calls, explicit_phases(), "explicit_gc_", bound);
   add_list(out, "  triggers", figures.triggers, trigger_counters(), "", bound);
-  add_user_events(out, process, "  ", max_user_events);
+  add_user_events(out, process, "  ", max_full_user_events);
   add_buckets(out, process);
   TextTable times = time_table("DOMAIN"), words = word_table("DOMAIN");
   for_domains(process, max_domains, [&](std::string_view label, const StatsFigures& row) {
@@ -188,7 +188,7 @@ void add_total(TextBuffer& out, const StatsReport& report) {
 }  // namespace
 
 void add_sections(TextBuffer& out, const StatsReport& report) {
-  const std::size_t shown = std::min(report.processes.size(), max_processes);
+  const std::size_t shown = std::min(report.processes.size(), max_full_processes);
   for (std::size_t i = 0; i < shown; ++i) {
     out.add('\n');
     add_process(out, report.processes[i], report.run_ns);

@@ -12,7 +12,7 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t time_width = 14, pid_width = 7, comm_width = 15, domain_width = 3;
+constexpr std::size_t text_time_width = 14, pid_width = 7, comm_width = 15, domain_width = 3;
 constexpr std::size_t indent_per_level = 2, deepest_indent = 20;
 
 /// Local time with its distance from UTC, to the second.
@@ -47,7 +47,7 @@ void TextSink::header(const RunHeader& header) {
   add_escaped(out_, header.kernel);
   out_.add(", time 0 = ", wall_clock(header.start_realtime_ns), '\n');
   out_.add('#');
-  out_.add_repeated(' ', time_width - std::string_view{"#TIME"}.size());
+  out_.add_repeated(' ', text_time_width - std::string_view{"#TIME"}.size());
   out_.add("TIME");
   out_.add_repeated(' ', pid_width + 1 - std::string_view{"PID"}.size());
   out_.add("PID COMM");
@@ -96,7 +96,7 @@ void TextSink::write(const Event& event, const Batch& batch, const Registry& reg
 void TextSink::begin_line(const Line& line, const Style& style) {
   const bool colored = options_.color && !style.color.empty();
   if (colored && style.whole_line) out_.add(style.color);
-  add_seconds(out_, line.time, start_ns_, time_width);
+  add_seconds(out_, line.time, start_ns_, text_time_width);
   out_.add(' ');
   if (line.pid != 0) {
     out_.add_right(line.pid, pid_width);
