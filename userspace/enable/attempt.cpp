@@ -13,7 +13,7 @@
 namespace rtev::enable {
 namespace {
 
-constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
+constexpr std::uint64_t state_word_bytes = sizeof(std::uint64_t);
 
 /// How often the flag is looked at, and the request made again: the runtime resets the limit of the minor heap at any
 /// time.
@@ -27,9 +27,9 @@ constexpr std::chrono::milliseconds mend_timeout{500};
 /// any time, from any thread. In this order: the runtime looks when the limit says so.
 bool request_interrupt(const Target& target, std::uint64_t state) {
   const DomainLayout& layout = target.layout->state;
-  return target.memory.write_word(state + layout.requested_external_interrupt * word_bytes, 1) &&
-         target.memory.write_word(state + layout.action_pending * word_bytes, 1) &&
-         target.memory.write_word(state + layout.young_limit * word_bytes, UINT64_MAX);
+  return target.memory.write_word(state + layout.requested_external_interrupt * state_word_bytes, 1) &&
+         target.memory.write_word(state + layout.action_pending * state_word_bytes, 1) &&
+         target.memory.write_word(state + layout.young_limit * state_word_bytes, UINT64_MAX);
 }
 
 /// True when the events are on.
@@ -57,7 +57,7 @@ void mend_children(const Procfs& procfs, const Target& target, const ReplacedHoo
   }
 }
 
-std::unexpected<Refused> refuse(EnableResult result, std::string why) {
+std::unexpected<Refused> refused(EnableResult result, std::string why) {
   return std::unexpected(Refused{.result = result, .why = std::move(why)});
 }
 
@@ -91,13 +91,13 @@ Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint
   if (*events != EventsState::off) return true;
   auto hook = plan_hook(target);
   if (!hook) return std::unexpected(hook.error());
-  hook->request = *state + target.layout->state.requested_external_interrupt * word_bytes;
+  hook->request = *state + target.layout->state.requested_external_interrupt * state_word_bytes;
 
   const JournalEntry entry{.pid = target.pid, .start_ticks = target.start_ticks, .hook = *hook};
-  if (auto added = journal.add(entry); !added) return refuse(EnableResult::denied, added.error().message());
+  if (auto added = journal.add(entry); !added) return refused(EnableResult::denied, added.error().message());
   if (auto held = guardian.hold(target.memory, entry, window_ns); !held) {
     journal.remove(entry);
-    return refuse(EnableResult::denied, held.error().message());
+    return refused(EnableResult::denied, held.error().message());
   }
   const std::uint64_t since_ticks = boot_ticks();
   const bool is_on = target.memory.write_word(hook->address, hook->replacement) &&
@@ -114,7 +114,7 @@ Checked<void> set_paused(const Target& target, bool paused) {
   if (!events) return std::unexpected(events.error());
   if (*events == EventsState::off) return {};
   if (target.memory.write_word(target.flags().paused, paused ? 1 : 0)) return {};
-  return refuse(EnableResult::gone, "it ended");
+  return refused(EnableResult::gone, "it ended");
 }
 
 bool forget_ring(const Procfs& procfs, const Target& target) {

@@ -47,7 +47,7 @@ constexpr std::uint64_t end_timeout_ns = 4'000'000'000;
   ::_exit(0);
 }
 
-std::unexpected<Error> is_gone() {
+std::unexpected<Error> enabler_gone() {
   return std::unexpected(
       Error{.what = "cannot switch events on", .why = "the process that does it is gone", .hint = "start again"});
 }
@@ -72,9 +72,9 @@ Result<Enabler> Enabler::start(const EnablerOptions& options) {
   pollfd started{.fd = channel->first.get(), .events = POLLIN, .revents = 0};
   ::poll(&started, 1, start_timeout_ms);
   auto first = helper::receive(channel->first.get(), true);
-  if (!first) return is_gone();
+  if (!first) return enabler_gone();
   const auto answer = decoded<EnableAnswer>(*first);
-  if (!answer) return is_gone();
+  if (!answer) return enabler_gone();
   if (answer->result != EnableResult::done)
     return std::unexpected(Error{.what = "cannot switch events on", .why = answer->why, .hint = answer->hint});
   return Enabler(std::move(channel->first));
@@ -112,7 +112,7 @@ void Enabler::leave() {
 }
 
 Result<std::vector<EnableAnswer>> Enabler::take() {
-  if (!channel_) return is_gone();
+  if (!channel_) return enabler_gone();
   std::vector<EnableAnswer> answers;
   while (true) {
     auto message = helper::receive(channel_.get(), true);
@@ -121,7 +121,7 @@ Result<std::vector<EnableAnswer>> Enabler::take() {
     if (!answer) {
       // A socket whose other end is closed stays readable: epoll would wake the caller for ever.
       channel_.reset();
-      if (answers.empty()) return is_gone();
+      if (answers.empty()) return enabler_gone();
       return answers;
     }
     answers.push_back(std::move(*answer));

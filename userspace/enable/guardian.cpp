@@ -219,7 +219,7 @@ std::optional<bool> send(int channel, Instruction instruction) {
   return send_only(channel, std::move(instruction)) ? receive_answer(channel) : std::nullopt;
 }
 
-std::unexpected<Error> is_gone() {
+std::unexpected<Error> guardian_gone() {
   return std::unexpected(Error{.what = "cannot replace a hook", .why = "the process that guards it is gone"});
 }
 
@@ -246,7 +246,7 @@ Result<void> Guardian::watch(int tracer) {
   UniqueFd own(::dup(tracer));
   if (!own) return errno_error(errno, "cannot share the socket of the tracer");
   if (send(channel_.get(), {.order = Order::watch, .descriptor = std::move(own)}).value_or(false)) return {};
-  return is_gone();
+  return guardian_gone();
 }
 
 bool Guardian::renew() {
@@ -264,7 +264,7 @@ Result<void> Guardian::hold(const ProcessMemory& memory, const JournalEntry& ent
   if (send(channel_.get(), {.order = Order::hold, .descriptor = std::move(own), .entry = entry, .window_ns = window_ns})
           .value_or(false))
     return {};
-  return is_gone();
+  return guardian_gone();
 }
 
 bool Guardian::release() {

@@ -38,7 +38,7 @@ constexpr int check_interval_ms = 1000;
 constexpr std::uint64_t watch_timeout_ns = 2'000'000'000 + work_timeout_ns;
 
 /// How long a worker may take to start.
-constexpr int start_timeout_ms = 10'000;
+constexpr int worker_start_timeout_ms = 10'000;
 
 /// How long a worker may take to end once its socket is closed: longer than an attempt on a program takes.
 constexpr int end_timeout_ms = 500;
@@ -185,7 +185,7 @@ std::optional<EnableAnswer> Supervisor::start_worker() {
   channel->second.reset();
   // Hooks that a killed run left are put back first, in processes that may let it wait.
   pollfd started{.fd = worker_.get(), .events = POLLIN, .revents = 0};
-  ::poll(&started, 1, start_timeout_ms);
+  ::poll(&started, 1, worker_start_timeout_ms);
   auto first = helper::receive(worker_.get(), true);
   return first ? decoded<EnableAnswer>(*first) : std::nullopt;
 }

@@ -31,7 +31,7 @@ constexpr std::size_t max_waiting = 256;
 constexpr std::size_t links_of_message = 240;
 
 /// Lets a process end that has little to do. False if it has more.
-bool await_end(const UniqueFd& channel) {
+bool await_idle_end(const UniqueFd& channel) {
   ::shutdown(channel.get(), SHUT_WR);
   pollfd ended{.fd = channel.get(), .events = 0, .revents = 0};
   return ::poll(&ended, 1, patience_ms) != 0;
@@ -86,7 +86,7 @@ Closers::~Closers() {
   }
   wake_.signal();
   thread_.join();
-  if (link_closer_) await_end(link_closer_);
+  if (link_closer_) await_idle_end(link_closer_);
 }
 
 void Closers::add(int fd) {
@@ -110,7 +110,7 @@ void Closers::run() {
   // Those that have little to do end while their parent still takes note of it.
   for (const Closer& closer : closers_) ::shutdown(closer.channel.get(), SHUT_WR);
   for (const Closer& closer : closers_)
-    if (!await_end(closer.channel)) break;
+    if (!await_idle_end(closer.channel)) break;
 }
 
 std::vector<FileLinks> Closers::add_links(int mappings, std::vector<FileLinks> files) {

@@ -137,7 +137,7 @@ void OtlpMetrics::end_family() {
   metric.add_bytes(Metric::unit, otel_unit(family_.unit));
   switch (family_.type) {
     case MetricType::gauge: {
-      Message<Gauge> gauge(metric, Metric::gauge);
+      Message<otlp::Gauge> gauge(metric, Metric::gauge);
       metrics_.add(points_.text());
       break;
     }

@@ -17,7 +17,7 @@ namespace {
 
 using namespace object_tables_format;
 
-constexpr std::size_t max_rows = 8u << 20;
+constexpr std::size_t max_cfi_rows = 8u << 20;
 constexpr std::size_t max_functions = 2u << 20, max_commons = 1u << 16;
 constexpr std::size_t max_remembered = 16;
 
@@ -53,7 +53,7 @@ class Compiler {
     add_jumps();
     std::uint32_t covered = 0;
     for (const FunctionEntry& function : functions_) {
-      if (tables_.row_begins.size() > max_rows) break;
+      if (tables_.row_begins.size() > max_cfi_rows) break;
       if (function.begin < covered) {
         forget_from(function.begin);
         covered = std::max(covered, function.end);
@@ -295,7 +295,7 @@ bool Compiler::run(std::span<const std::byte> bytes, const CommonEntry& common, 
     std::uint64_t distance = 0;
     if (!function || __builtin_mul_overflow(steps, common.code_factor, &distance)) return false;
     if (distance == 0) return true;
-    if (tables_.row_begins.size() > max_rows) return false;
+    if (tables_.row_begins.size() > max_cfi_rows) return false;
     finish_row();
     // Behind the end of the function nothing counts.
     place = static_cast<std::uint32_t>(std::min<std::uint64_t>(distance, UINT32_MAX - place) + place);

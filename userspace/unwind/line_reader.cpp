@@ -18,8 +18,8 @@ namespace {
 
 using namespace object_tables_format;
 
-constexpr std::size_t max_rows = std::size_t{1} << 22;
-constexpr std::size_t max_files = 1u << 16, max_directories = 1u << 12, max_name = 4096;
+constexpr std::size_t max_line_rows = std::size_t{1} << 22;
+constexpr std::size_t max_files = 1u << 16, max_directories = 1u << 12, max_path_bytes = 4096;
 
 /// From this address on the code is of this line.
 struct Row {
@@ -68,7 +68,7 @@ class Unit {
 
   void read(ByteCursor cursor, bool is_wide) {
     if (!read_header(cursor, is_wide)) return;
-    while (!cursor.at_end() && rows_.size() < max_rows) step(cursor);
+    while (!cursor.at_end() && rows_.size() < max_line_rows) step(cursor);
     // A sequence without an end.
     rows_.resize(kept_);
   }
@@ -150,7 +150,7 @@ class Unit {
         const std::uint64_t offset = is_wide ? header.take<std::uint64_t>() : header.take<std::uint32_t>();
         if (offset >= source_.names.size()) return {};
         const auto rest = source_.names.subspan(offset);
-        return {ByteCursor(rest.first(std::min(rest.size(), max_name))).take_text(), 0};
+        return {ByteCursor(rest.first(std::min(rest.size(), max_path_bytes))).take_text(), 0};
       }
       case form_strp:
         header.take_bytes(is_wide ? 8 : 4);
@@ -266,7 +266,7 @@ class Unit {
     if (!file.place) {
       const std::string_view directory =
           file.directory < directories_.size()
-              ? directories_[static_cast<std::size_t>(file.directory)].substr(0, max_name)
+              ? directories_[static_cast<std::size_t>(file.directory)].substr(0, max_path_bytes)
               : "";
       file.place = directory.empty() || file.name.starts_with('/')
                        ? strings_.add(file.name)
@@ -329,7 +329,7 @@ LineTables pack(std::span<const Row> rows) {
 LineTables read_lines(const LineSource& source, StringPool& strings) {
   std::vector<Row> rows;
   ByteCursor cursor(source.lines);
-  while (!cursor.at_end() && rows.size() < max_rows) {
+  while (!cursor.at_end() && rows.size() < max_line_rows) {
     constexpr std::uint32_t wide = 0xffffffff;
     std::uint64_t bytes = cursor.take<std::uint32_t>();
     const bool is_wide = bytes == wide;

@@ -27,7 +27,7 @@ constexpr std::uint64_t max_eh_frame = 64u << 20, max_lines = 32u << 20, max_lin
 constexpr std::size_t max_segments = 64;
 constexpr std::uint64_t max_note_bytes = 64u << 10;
 
-constexpr const char* failure = "cannot read program";
+constexpr const char* build_failure = "cannot read program";
 
 /// The lowest address that is loaded, at a page.
 std::uint64_t link_base(const ElfFile& file) {
@@ -179,7 +179,7 @@ Result<std::vector<std::byte>> build_object_tables(int fd, const ChangeCheck& ch
   auto opened = ElfFile::open(fd, check);
   if (!opened) return std::unexpected(std::move(opened.error()));
   const bool known = *opened && ((*opened)->machine() == EM_X86_64 || (*opened)->machine() == EM_AARCH64);
-  if (!known) return std::unexpected(Error{failure, {}, "not a program of a known machine"});
+  if (!known) return std::unexpected(Error{build_failure, {}, "not a program of a known machine"});
   ElfFile& file = **opened;
 
   const std::uint64_t base = link_base(file);
@@ -228,7 +228,7 @@ Result<std::vector<std::byte>> build_object_tables(int fd, const ChangeCheck& ch
   assembler.add(Part::line_begins, lines.begins, Part::line_offsets, lines.offsets);
   assembler.add(Part::line_rows, lines.rows);
   assembler.add(Part::strings, strings.bytes());
-  if (file.read_error()) return errno_error(file.read_error(), failure);
+  if (file.read_error()) return errno_error(file.read_error(), build_failure);
   return assembler.finish();
 }
 

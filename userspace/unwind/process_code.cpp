@@ -27,7 +27,7 @@ constexpr std::size_t max_mappings = 512;
 constexpr std::size_t max_path = 1024;
 
 /// Of one answer: a message holds no more descriptors, and the answer must not take longer than the helper may.
-constexpr std::size_t max_tables = 64;
+constexpr std::size_t max_tables_at_once = 64;
 constexpr std::uint64_t max_building_ns = 500'000'000;
 
 /// Memory that nobody can change any more; none if there is no room.
@@ -80,7 +80,7 @@ std::vector<MappedCode> look_at_code(const Procfs& procfs, std::int32_t pid, con
     if (const auto identity = opened ? BinaryCache::identify(opened->get()) : std::unexpected(Error{}))
       time->second = identity->changed_ns;
     file.changed_ns = time->second;
-    if (!opened || all_known.contains(file) || built == max_tables) continue;
+    if (!opened || all_known.contains(file) || built == max_tables_at_once) continue;
     add_tables(opened->get(), found[i]);
     ++built;
   }

@@ -13,11 +13,11 @@ namespace {
 
 using namespace object_tables_format;
 
-constexpr std::size_t max_symbols = 1u << 20;
+constexpr std::size_t max_file_symbols = 1u << 20;
 constexpr std::size_t max_units = 1u << 16;
 constexpr std::size_t max_roots = 16;
 
-struct Candidate {
+struct SymbolCandidate {
   std::uint32_t begin = 0, bytes = 0;
   std::uint32_t name = 0;  ///< in the file's table of names
   std::uint32_t rank = 0;  ///< of several names of a function the one of the lowest rank is taken
@@ -61,7 +61,7 @@ SymbolList list_symbols(ElfFile& file, std::uint64_t link_base, std::span<const 
   if (!names_section) return list;
   const StringTable names = file.strings(*names_section);
 
-  std::vector<Candidate> candidates;
+  std::vector<SymbolCandidate> candidates;
   std::uint32_t raise_begin = 0, raise_end = 0;
   file.for_each_symbol(*table, [&](const Elf64_Sym& symbol) {
     const std::uint8_t type = ELF64_ST_TYPE(symbol.st_info);
@@ -91,7 +91,7 @@ SymbolList list_symbols(ElfFile& file, std::uint64_t link_base, std::span<const 
     if (!is_code || type == STT_OBJECT || is_mark(name)) return;
     if (type == STT_NOTYPE && ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) return;
     if (is_root_name(name) && bytes != 0 && list.roots.size() < max_roots) list.roots.push_back({begin, begin + bytes});
-    if (candidates.size() < max_symbols)
+    if (candidates.size() < max_file_symbols)
       candidates.push_back({.begin = begin, .bytes = bytes, .name = symbol.st_name, .rank = rank_of(symbol, name)});
   });
   if (raise_begin < raise_end) list.raise = {raise_begin, raise_end};
@@ -99,10 +99,11 @@ SymbolList list_symbols(ElfFile& file, std::uint64_t link_base, std::span<const 
   // A program that lists the tables of its units needs no others.
   if (list.frametable != 0) list.unit_frametables.clear();
 
-  std::ranges::sort(candidates, {}, [](const Candidate& each) { return std::tuple(each.begin, each.rank, each.name); });
+  std::ranges::sort(candidates, {},
+                    [](const SymbolCandidate& each) { return std::tuple(each.begin, each.rank, each.name); });
   list.begins.reserve(candidates.size());
   list.symbols.reserve(candidates.size());
-  for (const Candidate& each : candidates) {
+  for (const SymbolCandidate& each : candidates) {
     if (!list.begins.empty() && list.begins.back() == each.begin) continue;
     list.begins.push_back(each.begin);
     list.symbols.push_back({.bytes = each.bytes, .name = strings.add(names.at(each.name))});
