@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The fuzz targets, and what they share. A target is a function of some bytes that aborts if a promise is broken.
-// libFuzzer runs each in a program of its own (driver.cpp); the unit tests run all of them on the inputs in corpus/.
+// libFuzzer runs one at a time (driver.cpp); the unit tests run all of them on the inputs in corpus/.
 #pragma once
 
 #include <sys/mman.h>

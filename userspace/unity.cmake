@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+# compile_together(TARGET BASE MAX [FOLDER...]): compiles the files of each folder of a target in groups of at most MAX,
+# which share the time for headers and templates. BASE is where their paths begin, and is searched for headers. The folders
+# below a FOLDER count as one. Files of a folder must not define the same name differently. Files with compile options or
+# definitions of their own are compiled alone.
+#
+# CMake's own unity builds include files by absolute paths, so that a compiler cache could not serve several trees.
+function(compile_together target base max)
+  get_target_property(sources ${target} SOURCES)
+  set(folders)
+  foreach(source IN LISTS sources)
+    get_source_file_property(options ${source} COMPILE_OPTIONS)
+    get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
+    cmake_path(IS_PREFIX base ${source} is_inside)
+    if(options OR definitions OR NOT is_inside)
+      continue()
+    endif()
+    cmake_path(GET source PARENT_PATH folder)
+    foreach(joined IN LISTS ARGN)
+      cmake_path(IS_PREFIX joined ${source} is_below)
+      if(is_below)
+        set(folder ${joined})
+      endif()
+    endforeach()
+    list(APPEND folders ${folder})
+    list(APPEND files_of_${folder} ${source})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder IN LISTS folders)
+    # As few groups as possible, of about the same size.
+    list(LENGTH files_of_${folder} count)
+    math(EXPR size "(${count} - 1) / ((${count} + ${max} - 1) / ${max}) + 1")
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${base} OUTPUT_VARIABLE name)
+    string(REPLACE "/" "_" name ${name})
+    math(EXPR last_group "(${count} - 1) / ${size}")
+    foreach(group RANGE ${last_group})
+      math(EXPR begin "${group} * ${size}")
+      list(SUBLIST files_of_${folder} ${begin} ${size} files)
+      set(includes)
+      foreach(source IN LISTS files)
+        cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${base} OUTPUT_VARIABLE path)
+        string(APPEND includes "#include \"${path}\"\n")
+      endforeach()
+      set(together ${CMAKE_CURRENT_BINARY_DIR}/together/${name}_${group}.cpp)
+      file(CONFIGURE OUTPUT ${together} CONTENT "${includes}" @ONLY)
+      target_sources(${target} PRIVATE ${together})
+      set_source_files_properties(${files} PROPERTIES HEADER_FILE_ONLY ON)
+    endforeach()
+  endforeach()
+  # Of constants of other files; of classes that only their own file names.
+  target_compile_options(${target} PRIVATE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endfunction()
