@@ -36,14 +36,29 @@ install_packages() {
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# build PRESET [TARGET...]: configures a preset of CMakePresets.json and builds the targets, or everything. In CI a
-# warning is an error in every preset.
+# use_compiler_cache: lets builds of all clones share what is compiled, in the cache. Prints CMake's options for it; none
+# without ccache.
+use_compiler_cache() {
+  local folder=${CCACHE_DIR:-$cache/ccache}
+  command -v ccache >/dev/null && { mkdir -p "$folder" && [ -w "$folder" ]; } 2>/dev/null || return 0
+  printf '%s\n' -DCMAKE_{C,CXX}_COMPILER_LAUNCHER=ccache
+}
+
+# build PRESET [TARGET...]: configures a preset of CMakePresets.json, also with the options in `configure_options`, and
+# builds the targets, or everything. In CI a warning is an error in every preset.
+configure_options=()
 build() {
-  local preset=$1
+  local preset=$1 with_cache
   shift
   say "building preset $preset${*:+: $*}"
-  (cd "$root" && cmake --preset "$preset" ${CI:+-DRTEV_WERROR=ON} >/dev/null &&
-    cmake --build --preset "$preset" ${1+--target "$@"} >&2) || die "the $preset build failed"
+  mapfile -t with_cache < <(use_compiler_cache)
+  (
+    # Paths below the tree are made relative, so that another clone finds the same. What is not found is not preprocessed
+    # for the cache: the compiler names the headers.
+    export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=true CCACHE_DEPEND=true
+    cd "$root" && cmake --preset "$preset" ${CI:+-DRTEV_WERROR=ON} "${with_cache[@]}" "${configure_options[@]}" >/dev/null &&
+      cmake --build --preset "$preset" ${1+--target "$@"} >&2
+  ) || die "the $preset build failed"
 }
 
 # run_tests PRESET [CTEST_OPTION...]: runs the tests of a preset. GoogleTest's results go to build/PRESET/results.
