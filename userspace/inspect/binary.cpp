@@ -22,6 +22,7 @@ struct WantedSymbol {
 // What of OCaml's runtime is looked for by name, in order.
 constexpr std::array wanted_symbols = std::to_array<WantedSymbol>({
     {"backup_thread_func", STT_FUNC},
+    {"caml_alloc_local", STT_FUNC},
     {"caml_alloc_small_dispatch", STT_FUNC},
     {"caml_domain_count", STT_FUNC},
     {"caml_domain_external_interrupt_hook", STT_OBJECT},
@@ -38,6 +39,7 @@ constexpr std::array wanted_symbols = std::to_array<WantedSymbol>({
     {"caml_ml_runtime_events_start", STT_FUNC},
     {"caml_raise_exception", STT_FUNC},
     {"caml_raise_exn", STT_FUNC},
+    {"caml_refresh_locals", STT_FUNC},
     {"caml_runtime_events_destroy", STT_FUNC},
     {"caml_runtime_events_init", STT_FUNC},
     {"caml_runtime_events_pause", STT_FUNC},
@@ -373,6 +375,22 @@ std::vector<Extent> constants_of(const ElfFile& file) {
   return extents;
 }
 
+/// The version that a bytecode runtime says it is ("5.3.0", "5.2.0+ox"); empty if it does not.
+std::string version_text(ElfFile& file) {
+  constexpr std::string_view begin = "The OCaml runtime, version ";
+  constexpr std::size_t max_version_bytes = 32;
+  for (const Extent& extent : constants_of(file)) {
+    const auto found = file.find(extent, begin);
+    if (!found) continue;
+    std::array<std::byte, max_version_bytes> bytes{};
+    const std::size_t got = file.read(*found + begin.size(), bytes);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), got);
+    constexpr std::string_view allowed = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.+~-_";
+    return std::string(text.substr(0, std::min(text.find_first_not_of(allowed), text.size())));
+  }
+  return {};
+}
+
 /// Recognises a runtime without symbols by the texts in it. This program speaks of the same environment variables, so
 /// the last text is one that only a runtime has; it is composed here so that this program does not contain it.
 bool has_runtime_texts(ElfFile& file) {
@@ -440,6 +458,8 @@ Result<std::optional<RuntimeBinary>> inspect_binary(int fd, const ChangeCheck& c
   if (const Elf64_Sym* paused = symbols.find("runtime_events_paused")) runtime.paused_flag = paused->st_value;
   runtime.tick_thread = code_range(file, symbols.find("caml_thread_tick"));
   runtime.start_sites = start_sites(file, symbols);
+  runtime.is_oxcaml = symbols.has("caml_alloc_local") || symbols.has("caml_refresh_locals");
+  if (!runtime.start_sites.layout) runtime.full_version = version_text(file);
   runtime.stack_sites = stack_sites(file, symbols, runtime.version);
   return runtime;
 }

@@ -71,8 +71,11 @@ struct StackSites {
 
 /// An ELF file that contains an OCaml 5 runtime, or needs one.
 struct RuntimeBinary {
-  std::string version;             ///< "5.0" to "5.4", "5.5" for 5.5 and later; empty without symbols
-  std::optional<Family> family;    ///< that follows from the version
+  std::string version;           ///< "5.0" to "5.4", "5.5" for 5.5 and later; empty without symbols
+  std::optional<Family> family;  ///< that follows from the version
+  /// As the runtime itself says it: "5.3.0", "5.2.0+ox". Only of bytecode, whose layout no symbol tells; else empty.
+  std::string full_version{};
+  bool is_oxcaml = false;          ///< it has functions that only OxCaml has
   std::vector<ProbePoint> probes;  ///< at most one per function
   /// Thread pointer + this = address of domain_self; 0 = not known. In a shared library, whose place each thread looks
   /// up by a number, from one byte before the library's block: so 0 is free there, too.

@@ -149,7 +149,7 @@ std::vector<std::byte> ElfFile::code(std::uint64_t offset, std::size_t size) {
   return bytes;
 }
 
-bool ElfFile::contains(Extent extent, std::string_view bytes) {
+std::optional<std::uint64_t> ElfFile::find(Extent extent, std::string_view bytes) {
   window_.resize(window_bytes);
   // What lies across two windows is found since the end of one is kept as the beginning of the next.
   std::size_t kept = 0;
@@ -157,13 +157,14 @@ bool ElfFile::contains(Extent extent, std::string_view bytes) {
     const std::size_t wanted = std::min<std::uint64_t>(extent.size, window_.size() - kept);
     const std::size_t got = read(extent.offset, std::span{window_}.subspan(kept, wanted));
     const std::size_t filled = kept + got;
-    if (::memmem(window_.data(), filled, bytes.data(), bytes.size())) return true;
-    if (got < wanted) return false;
+    if (const void* const found = ::memmem(window_.data(), filled, bytes.data(), bytes.size()))
+      return extent.offset - kept + static_cast<std::uint64_t>(static_cast<const std::byte*>(found) - window_.data());
+    if (got < wanted) return std::nullopt;
     extent = {extent.offset + got, extent.size - got};
     kept = std::min(filled, bytes.size() - 1);
     std::memmove(window_.data(), window_.data() + (filled - kept), kept);
   }
-  return false;
+  return std::nullopt;
 }
 
 std::vector<std::string> ElfFile::needed_libraries(std::string_view part) {

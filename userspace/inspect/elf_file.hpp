@@ -79,8 +79,9 @@ class ElfFile {
   std::size_t read(std::uint64_t offset, std::span<std::byte> into);
   /// The code at an offset in the file; fewer bytes than asked for where the file ends.
   std::vector<std::byte> code(std::uint64_t offset, std::size_t size);
-  /// True if the bytes occur in the extent. They may be 256 at the most.
-  bool contains(Extent extent, std::string_view bytes);
+  /// Where the bytes occur first in the extent: an offset in the file. They may be 256 at the most.
+  std::optional<std::uint64_t> find(Extent extent, std::string_view bytes);
+  bool contains(Extent extent, std::string_view bytes) { return find(extent, bytes).has_value(); }
   /// As much of a string table as is worth keeping.
   StringTable strings(const Elf64_Shdr& table);
   /// Calls `visit(symbol)` for each symbol of a table that is defined in this file.
