@@ -16,6 +16,29 @@ struct {
   __uint(max_entries, 65536);
 } running SEC(".maps");
 
+/* mm_struct.flags since Linux 6.18. */
+struct mm_flags___bitmap {
+  unsigned long __mm_flags[1];
+};
+struct mm_struct___bitmap {
+  struct mm_flags___bitmap flags;
+} __attribute__((preserve_access_index));
+
+/* See PR_SET_DUMPABLE in prctl(2): the lowest two bits of the flags of a memory (linux/mm_types.h). */
+static __always_inline __u32 is_dumpable(struct task_struct* task) {
+  const __u64 dumpable_mask = 3, by_user = 1;
+  struct mm_struct* mm = BPF_CORE_READ(task, mm);
+  unsigned long flags = 0;
+  if (!mm) return 0;
+  if (bpf_core_field_exists(struct mm_struct, flags)) {
+    flags = BPF_CORE_READ(mm, flags);
+  } else {
+    struct mm_struct___bitmap* newer = (void*)mm;
+    bpf_core_read(&flags, sizeof(flags), &newer->flags);
+  }
+  return (flags & dumpable_mask) == by_user;
+}
+
 static __always_inline void write(struct task_struct* task, __u64 now, __u32 signal) {
   struct rtev_running* record = bpf_ringbuf_reserve(&running, sizeof(*record), 0);
   if (!record) return; /* the next one will do */
@@ -24,7 +47,7 @@ static __always_inline void write(struct task_struct* task, __u64 now, __u32 sig
   record->tgid = task->tgid;
   record->tid = task->pid;
   record->signal = signal;
-  record->pad = 0;
+  record->dumpable = is_dumpable(task);
   bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
 

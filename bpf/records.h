@@ -338,8 +338,8 @@ struct rtev_running {
   __u64 thread_pointer;
   __u32 tgid;
   __u32 tid;
-  __u32 signal; /* that it dies by, or 0 */
-  __u32 pad;
+  __u32 signal;   /* that it dies by, or 0 */
+  __u32 dumpable; /* 1: its user may read its memory */
 };
 
 /* ---- Ring-less tracing: events of programs whose events are off ---- */

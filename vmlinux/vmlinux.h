@@ -199,6 +199,7 @@ struct vm_area_struct {
 
 struct mm_struct {
   struct rw_semaphore mmap_lock;
+  long unsigned int flags;
   long unsigned int start_code;
   long unsigned int start_stack;
   struct file *exe_file;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf enable and disable: events of running programs are switched on, and programs that cannot are left alone.
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -185,16 +186,31 @@ TEST_F(EnableLive, ARemovedDirectoryIsRefused) {
   EXPECT_EQ(run_through(process).status.code(), 0);
 }
 
-TEST_F(EnableLive, TheFileOfRootIsRemovedFromAnothersDirectory) {
-  covers("enable", "`disable` of root's program with its ring in a directory of another user");
+TEST_F(EnableLive, ADirectoryOfAnotherUserIsRefused) {
+  covers("enable", "root's program with its ring in a directory of another user");
   constexpr uid_t other = 12345;
   ASSERT_EQ(::chown(dir.path().c_str(), other, other), 0);
-  Process process(awaiting(), "ready");
-  ASSERT_EQ(enable(process).status.code(), 0);
-  process.lines_until("done");
-  ASSERT_EQ(disable(process).status.code(), 0);
-  EXPECT_FALSE(fs::exists(ring_of(process.pid())));
+  Process process(program("busy_alloc"), "ready");
+  const Outcome refused = run(enable_command(process.pid()));
+  EXPECT_EQ(refused.status.code(), 1);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("belongs to user 12345"), HasSubstr("hint:")));
   EXPECT_EQ(run_through(process).status.code(), 0);
+  EXPECT_FALSE(fs::exists(ring_of(process.pid())));
+}
+
+TEST_F(EnableLive, ARingDoesNotLandWhereOthersWatch) {
+  covers("enable", "a program without OCAML_RUNTIME_EVENTS_DIR: its ring is in /tmp");
+  Command command = program("busy_alloc", {"2000"});
+  command.env.erase("OCAML_RUNTIME_EVENTS_DIR");
+  command.directory = dir.path();
+  Process process(command, "ready");
+  const Outcome enabled = enable(process);
+  EXPECT_EQ(enabled.status.code(), 0) << enabled.err;
+  const fs::path name = std::to_string(process.pid()) + ".events";
+  EXPECT_THAT(enabled.out, HasSubstr(", ring " + ("/tmp" / name).native()));
+  EXPECT_FALSE(fs::exists(dir / name));
+  EXPECT_EQ(run_through(process).status.code(), 0);
+  EXPECT_FALSE(fs::exists("/tmp" / name)) << "the program removes it";
 }
 
 TEST_F(EnableLive, WhoRunsForMicrosecondsIsSwitchedOn) {
@@ -247,7 +263,8 @@ TEST_F(EnableLive, NoOtherOfAProgramThatCameToHarm) {
   process.wait();
   struct stat file{};
   ASSERT_EQ(::stat(copy.c_str(), &file), 0);
-  const fs::path entry = "/run/rtev-bpf/suspects/" + std::to_string(file.st_dev) + "-" + std::to_string(file.st_ino);
+  const fs::path entry =
+      fmt::format("/run/rtev-bpf/suspects/{}-{}-{}", std::uint64_t{file.st_dev}, file.st_ino, ::getuid());
   const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
   while (!fs::exists(entry)) ASSERT_LT(std::chrono::steady_clock::now(), deadline);
   tracer.stop();
@@ -292,7 +309,7 @@ TEST_F(EnableLive, AnUnwritableDirectoryIsRefused) {
   Command command = program("busy_alloc");
   command.env["OCAML_RUNTIME_EVENTS_DIR"] = closed;
   command.user = nobody;
-  fs::permissions(dir.path(), fs::perms::all);
+  fs::permissions(dir.path(), fs::perms::all | fs::perms::sticky_bit);
   Process process(command, "ready");
   const Outcome outcome = run(enable_command(process.pid()));
   EXPECT_EQ(outcome.status.code(), 1);
@@ -303,7 +320,7 @@ TEST_F(EnableLive, AnUnwritableDirectoryIsRefused) {
 
 TEST_F(EnableLive, AnotherUsersProgramIsSwitchedOn) {
   covers("enable", "program of another user");
-  fs::permissions(dir.path(), fs::perms::all);
+  fs::permissions(dir.path(), fs::perms::all | fs::perms::sticky_bit);
   Command command = awaiting();
   command.user = nobody;
   Process process(command, "ready");

@@ -3,7 +3,7 @@
    ends. *)
 
 let ring_exists () =
-  Sys.file_exists (Printf.sprintf "%s/%d.events" (Sys.getenv "OCAML_RUNTIME_EVENTS_DIR") (Unix.getpid ()))
+  Gate.is_ring (Printf.sprintf "%s/%d.events" (Sys.getenv "OCAML_RUNTIME_EVENTS_DIR") (Unix.getpid ()))
 
 let fork_child () =
   let inlet, outlet = Unix.pipe ~cloexec:true () in

@@ -18,3 +18,9 @@ let churn n =
 
 let int_argument position default =
   if Array.length Sys.argv > position then int_of_string Sys.argv.(position) else default
+
+(* Whether a runtime writes to this file of a ring: enabling makes it first, empty. *)
+let is_ring path =
+  match In_channel.with_open_bin path In_channel.length with
+  | length -> length > 0L
+  | exception Sys_error _ -> false

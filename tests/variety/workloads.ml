@@ -193,9 +193,9 @@ let ends () =
 let await () =
   let ring = Printf.sprintf "%s/%d.events" (Sys.getenv "OCAML_RUNTIME_EVENTS_DIR") (Unix.getpid ()) in
   say "waits";
-  while not (Sys.file_exists ring) do Gate.churn 1 done;
+  while not (Gate.is_ring ring) do Gate.churn 1 done;
   Gate.stop_at "ring is there";
-  say "then it is %s" (if Sys.file_exists ring then "there" else "gone")
+  say "then it is %s" (if Gate.is_ring ring then "there" else "gone")
 
 let kinds =
   [ ("alloc", alloc); ("domains", domains); ("spawn", spawn); ("threads", threads); ("late_threads", late_threads);

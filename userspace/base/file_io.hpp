@@ -19,20 +19,22 @@
 
 namespace rtev {
 
-/// The first `limit` bytes of a file of /proc or /sys; nothing if it cannot be opened or read.
-inline std::optional<std::string> read_small_file(const std::filesystem::path& path, std::size_t limit) {
-  const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)};
-  if (!fd) return std::nullopt;
+/// The first `limit` bytes of a file of /proc or /sys; nothing if it is not open, or cannot be read.
+inline std::optional<std::string> read_small_file(const UniqueFd& file, std::size_t limit) {
+  if (!file) return std::nullopt;
   std::string text;
   std::array<char, 4096> chunk;
   while (text.size() < limit) {
-    const ssize_t got = ::read(fd.get(), chunk.data(), std::min(chunk.size(), limit - text.size()));
+    const ssize_t got = ::read(file.get(), chunk.data(), std::min(chunk.size(), limit - text.size()));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return std::nullopt;
     if (got == 0) break;
     text.append(chunk.data(), static_cast<std::size_t>(got));
   }
   return text;
+}
+inline std::optional<std::string> read_small_file(const std::filesystem::path& path, std::size_t limit) {
+  return read_small_file(UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)), limit);
 }
 
 /// Number of bytes written, and the errno of the error after them; 0 if all were written.

@@ -52,7 +52,7 @@ std::string ps_table(std::span<const PsRow> rows, std::size_t columns) {
   TextTable table;
   table.column("PID", 7);
   for (const char* title : {"USER", "COMM", "RUNTIME", "RING"}) table.column(title, 0, left);
-  const bool has_enabled = std::ranges::any_of(rows, &PsRow::is_enabled);
+  const bool has_enabled = std::ranges::any_of(rows, [](const PsRow& row) { return row.is_enabled != false; });
   if (has_enabled) table.column("ENABLED", 0, left);
   for (const char* title : {"DOM", "EVENTS/S", "CPU%", "GC%", "HEAP", "MEMORY", "UP"}) table.column(title, 0);
   table.column("ARGUMENTS", 0, left);
@@ -64,7 +64,7 @@ std::string ps_table(std::span<const PsRow> rows, std::size_t columns) {
     table.cell(escaped(info->comm));
     table.cell(escaped(runtime_of(*info)));
     table.cell(to_string(info->ring));
-    if (has_enabled) table.cell(is_enabled ? "yes" : "-");
+    if (has_enabled) table.cell(!is_enabled ? "unknown" : *is_enabled ? "yes" : "-");
     table.cell(has_ring ? std::to_string(info->domains) : "-");
     table.cell(has_ring ? fmt::format("{:.0f}", events_per_second) : "-");
     table.cell(percentage(use.cpu_share));

@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "enable/bounded_task.hpp"
@@ -20,45 +21,74 @@ constexpr std::uint64_t state_word_bytes = sizeof(std::uint64_t);
 constexpr std::chrono::microseconds look_interval{50};
 constexpr int looks_between_requests = 10;
 
-/// How long a process may take to let its hook be put back at the start.
-constexpr std::chrono::milliseconds mend_timeout{500};
+/// How long all processes may take to let their hooks be put back at the start.
+constexpr std::chrono::seconds mend_timeout{2};
 
 /// Asks the domain to look at its pending actions, the external interrupt among them. Each of these writes may come at
 /// any time, from any thread. In this order: the runtime looks when the limit says so.
 bool request_interrupt(const Target& target, std::uint64_t state) {
   const DomainLayout& layout = target.layout->state;
-  return target.memory.write_word(state + layout.requested_external_interrupt * state_word_bytes, 1) &&
-         target.memory.write_word(state + layout.action_pending * state_word_bytes, 1) &&
-         target.memory.write_word(state + layout.young_limit * state_word_bytes, UINT64_MAX);
+  return target.memory().write_word(state + layout.requested_external_interrupt * state_word_bytes, 1) &&
+         target.memory().write_word(state + layout.action_pending * state_word_bytes, 1) &&
+         target.memory().write_word(state + layout.young_limit * state_word_bytes, UINT64_MAX);
 }
 
-/// True when the events are on.
-bool wait_for_events(const Target& target, std::uint64_t state, std::uint64_t deadline_ns) {
+/// Whether the domain may have called the hook since it was asked to: before that it clears one of these words, or
+/// both.
+bool has_looked(const Target& target, std::uint64_t state) {
+  constexpr std::uint64_t int_mask = 0xffffffff;
+  const DomainLayout& layout = target.layout->state;
+  const auto pending = target.memory().word(state + layout.action_pending * state_word_bytes),
+             limit = target.memory().word(state + layout.young_limit * state_word_bytes);
+  return pending && limit && ((*pending & int_mask) == 0 || *limit != UINT64_MAX);
+}
+
+/// Waits until the events are on.
+Started wait_for_events(const Target& target, std::uint64_t state, std::uint64_t deadline_ns) {
+  Started started = Started::no;
   for (int looks = 0; monotonic_ns() < deadline_ns; ++looks) {
-    if (looks % looks_between_requests == 0 && !request_interrupt(target, state)) return false;
-    if (const auto enabled = target.memory.word(target.flags().enabled); enabled.value_or(0) != 0) return enabled == 1;
+    if (looks > 0 && has_looked(target, state)) started = Started::begun;
+    if (looks % looks_between_requests == 0 && !request_interrupt(target, state)) return started;
+    if (const auto enabled = target.memory().word(target.flags().enabled); enabled.value_or(0) != 0)
+      return enabled == 1 ? Started::yes : started;
     std::this_thread::sleep_for(look_interval);
   }
-  return false;
+  return started;
 }
 
 /// A child that was forked while the hook was replaced has a copy of it.
 void mend_children(const Procfs& procfs, const Target& target, const ReplacedHook& hook, std::uint64_t since_ticks,
                    const Supervision& supervision) {
   for (const std::int32_t pid : procfs.pids()) {
-    if (pid == target.pid) continue;
+    if (pid == target.process.pid()) continue;
     const auto stat = procfs.stat(pid);
     if (!stat || stat->kernel_thread || stat->start_ticks + 1 < since_ticks) continue;
-    if (stat->parent != target.pid && stat->comm != target.comm) continue;
+    if (stat->parent != target.process.pid() && stat->comm != target.comm) continue;
     if (supervision.silent.reason(pid, stat->start_ticks)) continue;
     const Progress::Scope at_work = supervision.progress.work_on(pid);
-    const auto child = find_target(procfs, pid, stat->start_ticks);
-    if (child && child->file == target.file && child->bias == target.bias) put_back(child->memory, hook);
+    auto process = HeldProcess::hold(pid, stat->start_ticks);
+    const auto child = process ? find_target(procfs, std::move(*process)) : std::unexpected(process.error());
+    if (!child || !target.is_copy(*child)) continue;
+    put_back(child->memory(), hook);
+    restore_directory(child->memory(), hook);
   }
 }
 
-std::unexpected<Refused> refused(EnableResult result, std::string why) {
-  return std::unexpected(Refused{.result = result, .why = std::move(why)});
+/// Makes the file of the ring, or takes that of the last attempt.
+Checked<void> prepare(const Procfs& procfs, const Target& target, const Requirements& requirements, Prepared& prepared,
+                      const Journal& journal) {
+  const std::uint64_t variable = target.place(target.runtime.start_sites.directory);
+  const auto own_directory = variable != 0 ? target.memory().word(variable) : std::uint64_t{0};
+  if (!own_directory) return ended();
+  if (prepared.ring && prepared.ring->is_in_place(procfs)) return {};
+  end_attempts(procfs, target, prepared, journal);
+  auto ring = RingFile::make(procfs, target.process, requirements.directory);
+  if (!ring) return std::unexpected(std::move(ring.error()));
+  prepared.ring.emplace(std::move(*ring));
+  if (requirements.directory_text == 0 || *own_directory != 0) return {};
+  prepared.hook.directory = variable;
+  prepared.hook.directory_text = requirements.directory_text;
+  return {};
 }
 
 /// Holds the lock of the journal.
@@ -77,64 +107,122 @@ class Locked {
   bool is_locked_;
 };
 
+/// Whether an entry is of this very program, as it is now.
+bool is_of(const JournalEntry& entry, const Target& target) {
+  return entry.program == target.process.program() && entry.user == target.process.credentials().user &&
+         may_be_hook_of(target, entry.hook);
+}
+
+void mend(const JournalEntry& entry) {
+  const Procfs procfs;
+  auto process = HeldProcess::hold(entry.pid, entry.start_ticks);
+  if (!process) return;
+  const auto target = find_target(procfs, std::move(*process));
+  if (!target || !is_of(entry, *target)) return;
+  put_back(target->memory(), entry.hook);
+  restore_directory(target->memory(), entry.hook);
+  if (target->events_state() == EventsState::off)
+    remove_ring_file(procfs, target->process, entry.ring_path, entry.ring_inode);
+}
+
 }  // namespace
 
-Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint64_t thread_pointer,
-                           std::uint64_t window_ns, const Journal& journal, Guardian& guardian,
-                           const Supervision& supervision) {
+Checked<Started> start_events(const Procfs& procfs, const Target& target, std::uint64_t thread_pointer,
+                              std::uint64_t window_ns, const Requirements& requirements, Prepared& prepared,
+                              const Journal& journal, Guardian& guardian, const Supervision& supervision) {
   const auto state = domain_state_of(target, thread_pointer);
-  if (!state) return false;
+  if (!state) return Started::no;
   const Locked locked(journal);
-  if (!locked) return false;
+  if (!locked) return Started::no;
   const auto events = target.events_state();
   if (!events) return std::unexpected(events.error());
-  if (*events != EventsState::off) return true;
+  if (*events != EventsState::off) return Started::yes;
+  // The last attempt has the runtime start them just now.
+  if (present_ring(procfs, target.process)) return Started::begun;
   auto hook = plan_hook(target);
   if (!hook) return std::unexpected(hook.error());
   hook->request = *state + target.layout->state.requested_external_interrupt * state_word_bytes;
+  if (auto is_prepared = prepare(procfs, target, requirements, prepared, journal); !is_prepared)
+    return std::unexpected(std::move(is_prepared.error()));
+  hook->directory = prepared.hook.directory;
+  hook->directory_text = prepared.hook.directory_text;
+  prepared.hook = *hook;
 
-  const JournalEntry entry{.pid = target.pid, .start_ticks = target.start_ticks, .hook = *hook};
-  if (auto added = journal.add(entry); !added) return refused(EnableResult::denied, added.error().message());
-  if (auto held = guardian.hold(target.memory, entry, window_ns); !held) {
-    journal.remove(entry);
-    return refused(EnableResult::denied, held.error().message());
+  const JournalEntry entry{.pid = target.process.pid(),
+                           .start_ticks = target.process.start_ticks(),
+                           .program = target.process.program(),
+                           .user = target.process.credentials().user,
+                           .hook = *hook,
+                           .ring_inode = prepared.ring->inode(),
+                           .ring_path = prepared.ring->path()};
+  if (auto added = journal.add(entry); !added) return refuse(EnableResult::denied, added.error().message());
+  if (auto held = guardian.hold(target.memory(), entry, window_ns); !held) {
+    journal.remove(target.process);
+    return refuse(EnableResult::denied, held.error().message());
   }
   const std::uint64_t since_ticks = boot_ticks();
-  const bool is_on = target.memory.write_word(hook->address, hook->replacement) &&
-                     wait_for_events(target, *state, monotonic_ns() + window_ns);
-  put_back(target.memory, *hook);
-  mend_children(procfs, target, *hook, since_ticks, supervision);
+  // What was checked before is what is written to now: the same process, program, user and mappings.
+  auto same = target.check_unchanged(procfs);
+  Started started = Started::no;
+  if (same && domain_state_of(target, thread_pointer) == state) {
+    const bool is_led = hook->directory == 0 || target.memory().write_word(hook->directory, hook->directory_text);
+    if (is_led && target.memory().write_word(hook->address, hook->replacement))
+      started = wait_for_events(target, *state, monotonic_ns() + window_ns);
+    put_back(target.memory(), *hook);
+    withdraw_request(target.memory(), *hook);
+    if (started == Started::no && has_looked(target, *state)) started = Started::begun;
+    mend_children(procfs, target, *hook, since_ticks, supervision);
+  }
+  if (started != Started::begun) restore_directory(target.memory(), *hook);
+  if (started == Started::no) end_attempts(procfs, target, prepared, journal);
   guardian.release();
-  journal.remove(entry);
-  return is_on;
+  // As long as the runtime may use what was prepared, a later run has to be able to find it.
+  if (started != Started::begun) journal.remove(target.process);
+  if (!same) return std::unexpected(std::move(same.error()));
+  return started;
+}
+
+void end_attempts(const Procfs& procfs, const Target& target, Prepared& prepared, const Journal& journal) {
+  if (!prepared.ring) return;
+  restore_directory(target.memory(), prepared.hook);
+  const auto ring = present_ring(procfs, target.process);
+  if (ring && ring->inode == prepared.ring->inode()) prepared.ring->keep();
+  prepared.ring.reset();
+  prepared.hook = {};
+  journal.remove(target.process);
 }
 
 Checked<void> set_paused(const Target& target, bool paused) {
   const auto events = target.events_state();
   if (!events) return std::unexpected(events.error());
   if (*events == EventsState::off) return {};
-  if (target.memory.write_word(target.flags().paused, paused ? 1 : 0)) return {};
-  return refused(EnableResult::gone, "it ended");
+  if (auto same = target.process.check_unchanged(); !same) return same;
+  if (target.memory().write_word(target.flags().paused, paused ? 1 : 0)) return {};
+  return ended();
 }
 
 bool forget_ring(const Procfs& procfs, const Target& target) {
-  return remove_ring_file(procfs, target) && target.memory.write_word(target.flags().enabled, 0);
+  return remove_present_ring(procfs, target) && target.process.check_unchanged() &&
+         target.memory().write_word(target.flags().enabled, 0);
 }
 
 void mend_left_hooks(const Journal& journal) {
   const Locked locked(journal);
   if (!locked) return;
+  // A process may let its reader wait for ever: side by side.
+  struct Mended {
+    JournalEntry entry;
+    std::future<void> done;
+  };
+  std::vector<Mended> mended;
   for (const JournalEntry& entry : journal.entries()) {
-    const bool is_done = run_bounded(std::packaged_task<void()>([entry] {
-                                       auto memory = ProcessMemory::open(entry.pid);
-                                       // After the memory: what is looked at is the process whose memory it is.
-                                       const auto stat = Procfs().stat(entry.pid);
-                                       if (memory && stat && stat->start_ticks == entry.start_ticks)
-                                         put_back(*memory, entry.hook);
-                                     }),
-                                     mend_timeout);
-    if (is_done) journal.remove(entry);
+    std::packaged_task<void()> task([entry] { mend(entry); });
+    auto done = task.get_future();
+    if (run_detached(std::move(task))) mended.push_back({.entry = entry, .done = std::move(done)});
   }
+  const auto end = std::chrono::steady_clock::now() + mend_timeout;
+  for (const Mended& one : mended)
+    if (one.done.wait_until(end) == std::future_status::ready) journal.remove(one.entry);
 }
 
 }  // namespace rtev::enable

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "enable/guardian.hpp"
 #include "enable/journal.hpp"
 #include "enable/progress.hpp"
+#include "enable/requirements.hpp"
+#include "enable/ring_place.hpp"
 #include "enable/silent_processes.hpp"
-#include "enable/suspect_files.hpp"
+#include "enable/suspects.hpp"
 #include "enable/target.hpp"
 
 namespace rtev::enable {
@@ -21,15 +24,31 @@ inline constexpr std::uint64_t max_replaced_ns = 800'000'000;
 struct Supervision {
   const Progress& progress;
   const SilentProcesses& silent;
-  const SuspectFiles& suspects;
+  const Suspects& suspects;
+};
+
+/// What an attempt has made for a program. It lasts until the events are on, or the program is given up.
+struct Prepared {
+  std::optional<RingFile> ring{};
+  ReplacedHook hook{};
+};
+
+enum class Started : std::uint8_t {
+  no,     ///< the program came to no place where its runtime may start events, or the thread has no domain
+  begun,  ///< likewise, but the runtime may be about to start them
+  yes,
 };
 
 /// Has the domain whose thread has this thread pointer call caml_runtime_events_start() where it may, within this time
-/// (see above). The program must run now. False if it did not come to such a place in time, or the thread has no
-/// domain: try again when it runs the next time.
-Checked<bool> start_events(const Procfs& procfs, const Target& target, std::uint64_t thread_pointer,
-                           std::uint64_t window_ns, const Journal& journal, Guardian& guardian,
-                           const Supervision& supervision);
+/// (see above). The program must run now. Unless the events are on it may be tried again when the program runs the next
+/// time.
+Checked<Started> start_events(const Procfs& procfs, const Target& target, std::uint64_t thread_pointer,
+                              std::uint64_t window_ns, const Requirements& requirements, Prepared& prepared,
+                              const Journal& journal, Guardian& guardian, const Supervision& supervision);
+
+/// The end of attempts on a program. The file of its ring is the program's if it maps it by now; else it is removed, as
+/// are the way to it and the entry of the journal.
+void end_attempts(const Procfs& procfs, const Target& target, Prepared& prepared, const Journal& journal);
 
 /// Pauses or resumes the events of a program that has a ring, by the runtime's own flag: what
 /// caml_runtime_events_pause() does besides is to write an event, and that after the flag is set, when nothing is
@@ -42,7 +61,9 @@ Checked<void> set_paused(const Target& target, bool paused);
 /// False then.
 bool forget_ring(const Procfs& procfs, const Target& target);
 
-/// Puts hooks back that a killed run left replaced. The journal is locked meanwhile.
+/// Puts hooks back that a killed run left replaced, and removes files of rings that it made. Nothing is done on the
+/// word of an entry: the program is looked at anew, and has to be the same one, of the same user, with the hook where
+/// the entry says. The journal is locked meanwhile, for two seconds at the most.
 void mend_left_hooks(const Journal& journal);
 
 }  // namespace rtev::enable

@@ -11,4 +11,7 @@ namespace rtev::enable {
 /// is left behind, and goes on until this process ends.
 bool run_bounded(std::packaged_task<void()> task, std::chrono::nanoseconds limit);
 
+/// Starts a task on a thread of its own. False if there can be no more threads.
+bool run_detached(std::packaged_task<void()> task);
+
 }  // namespace rtev::enable

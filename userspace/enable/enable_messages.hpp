@@ -23,8 +23,8 @@ void fields(Archive& archive, Requirement& requirement) {
   archive(requirement.result, requirement.what, requirement.is_met, requirement.found, requirement.hint);
 }
 template <typename Archive>
-void fields(Archive& archive, HarmedFile& file) {
-  archive(file.device, file.inode);
+void fields(Archive& archive, HarmedProgram& program) {
+  archive(program.device, program.inode, program.user);
 }
 template <typename Archive>
 void fields(Archive& archive, EnableAnswer& answer) {

@@ -15,8 +15,8 @@
 
 namespace rtev::enable {
 
-/// How long a program is watched after its events came on: whether it comes to harm.
-inline constexpr std::chrono::nanoseconds watch_time = std::chrono::seconds(1);
+/// How long a program is watched after the last attempt on it: whether it comes to harm.
+inline constexpr std::chrono::nanoseconds watch_time = std::chrono::seconds(2);
 
 struct EnablerOptions {
   bool allow_confined = false;  ///< see check_requirements()
@@ -49,8 +49,9 @@ struct EnableRequest {
   std::optional<std::chrono::nanoseconds> patience{};
 };
 
-struct HarmedFile {
+struct HarmedProgram {
   std::uint64_t device = 0, inode = 0;
+  std::uint32_t user = 0;
 };
 
 struct EnableAnswer {
@@ -66,7 +67,7 @@ struct EnableAnswer {
   std::vector<Requirement> requirements{};  ///< of Task::check, and where one is not met
   std::string ring_path{};                  ///< if its events came on; may hold any bytes
   bool is_ours = false;                     ///< its events are on because of this run
-  std::optional<HarmedFile> harmed{};       ///< the program that is suspect from now on
+  std::optional<HarmedProgram> harmed{};    ///< the program that is suspect from now on
 };
 
 /// The enabler process: it has the rights to look into processes and to write their memory. It

@@ -34,8 +34,9 @@ static void fields(Archive& archive, EventFlags& flags) {
 template <typename Archive>
 static void fields(Archive& archive, JournalEntry& entry) {
   ReplacedHook& hook = entry.hook;
-  archive(entry.pid, entry.start_ticks, hook.address, hook.original, hook.replacement, hook.thread_hook, hook.witness,
-          hook.witness_before, hook.request);
+  archive(entry.pid, entry.start_ticks, entry.program.first, entry.program.second, entry.user, hook.address,
+          hook.original, hook.replacement, hook.thread_hook, hook.witness, hook.witness_before, hook.request,
+          hook.directory, hook.directory_text, entry.ring_inode, entry.ring_path);
 }
 
 namespace {
@@ -157,7 +158,10 @@ class Guard {
 
   /// False if the memory does not answer.
   bool put_back_held() const {
-    return run_bounded(std::packaged_task<void()>([held = held_] { put_back(held->memory, held->entry.hook); }),
+    return run_bounded(std::packaged_task<void()>([held = held_] {
+                         put_back(held->memory, held->entry.hook);
+                         restore_directory(held->memory, held->entry.hook);
+                       }),
                        put_back_timeout);
   }
 

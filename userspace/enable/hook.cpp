@@ -16,14 +16,22 @@ bool belongs_to_threads(const ProcessMemory& memory, const ReplacedHook& hook) {
 bool put_back(const ProcessMemory& memory, const ReplacedHook& hook) {
   const auto present = memory.word(hook.address);
   if (!present) return false;
-  if (*present == hook.replacement) {
-    if (!memory.write_word(hook.address, hook.original)) return false;
-    // The library may have set its hook between the read and the write. It changes the witness before that.
-    if (belongs_to_threads(memory, hook)) return memory.write_word(hook.address, hook.thread_hook);
-  }
+  if (*present != hook.replacement) return true;
+  // The request first: whoever is killed in between leaves a hook that is found and put back.
+  withdraw_request(memory, hook);
+  if (!memory.write_word(hook.address, hook.original)) return false;
+  // The library may have set its hook between the read and the write. It changes the witness before that.
+  return !belongs_to_threads(memory, hook) || memory.write_word(hook.address, hook.thread_hook);
+}
+
+void withdraw_request(const ProcessMemory& memory, const ReplacedHook& hook) {
   // Runtimes never free the state of a domain: the word is still what it was.
-  const bool is_left = hook.request != 0 && hook.original != hook.thread_hook && memory.word(hook.request) == 1;
-  return !is_left || memory.write_word(hook.request, 0);
+  if (hook.request != 0 && hook.original != hook.thread_hook && memory.word(hook.request) == 1)
+    memory.write_word(hook.request, 0);
+}
+
+void restore_directory(const ProcessMemory& memory, const ReplacedHook& hook) {
+  if (hook.directory != 0 && memory.word(hook.directory) == hook.directory_text) memory.write_word(hook.directory, 0);
 }
 
 }  // namespace rtev::enable

@@ -18,12 +18,20 @@ struct ReplacedHook {
   /// The word that asks the domain to call the hook. The library's hook clears it, OCaml's default does not: it has to
   /// be 0 then, or the domain calls it for ever where it is about to block. 0: there is no such word.
   std::uint64_t request = 0;
+  /// The variable with the directory of the ring, 0 before, and the text that it leads to now. 0: it is left alone.
+  std::uint64_t directory = 0, directory_text = 0;
 
   bool operator==(const ReplacedHook&) const = default;
 };
 
-/// Puts the hook back, unless it is not the replacement any more: the program has set it, or it is put back already.
-/// Withdraws the request in any case. False if the memory cannot be read or written: the program ended.
+/// Puts the hook back, and withdraws the request, if the hook is still the replacement. If it is not, the program has
+/// set it, or it is put back already. False if the memory cannot be read or written: the program ended.
 bool put_back(const ProcessMemory& memory, const ReplacedHook& hook);
+
+/// Withdraws the request. For who made it, after the hook is put back: somebody else may have done that before.
+void withdraw_request(const ProcessMemory& memory, const ReplacedHook& hook);
+
+/// Lets the runtime go to its own directory again.
+void restore_directory(const ProcessMemory& memory, const ReplacedHook& hook);
 
 }  // namespace rtev::enable

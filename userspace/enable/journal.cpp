@@ -6,8 +6,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <optional>
@@ -15,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "base/file_io.hpp"
@@ -24,24 +23,36 @@
 namespace rtev::enable {
 namespace {
 
-constexpr std::size_t max_entry_bytes = 4096;
+constexpr std::size_t max_entry_bytes = 8192;
 
 /// Others hold the lock for some ten milliseconds.
 constexpr std::chrono::milliseconds lock_interval{1};
 constexpr int max_lock_tries = 500;
 
-/// The numbers of a line, separated by blanks.
-template <std::size_t Count>
-std::optional<std::array<std::uint64_t, Count>> parse_numbers(std::string_view line) {
-  std::array<std::uint64_t, Count> numbers{};
-  for (std::uint64_t& number : numbers) {
-    const std::string_view word = line.substr(0, line.find_first_of(" \n"));
-    const auto parsed = parse_number<std::uint64_t>(word);
-    if (!parsed) return std::nullopt;
-    number = *parsed;
-    line.remove_prefix(std::min(line.size(), word.size() + 1));
-  }
-  return numbers;
+/// Calls `visit` for each number of an entry, in the order in which the file has them.
+void visit_numbers(auto& entry, auto visit) {
+  auto& hook = entry.hook;
+  visit(entry.pid);
+  visit(entry.start_ticks);
+  visit(entry.program.first);
+  visit(entry.program.second);
+  visit(entry.user);
+  for (auto* number : {&hook.address, &hook.original, &hook.replacement, &hook.thread_hook, &hook.witness,
+                       &hook.witness_before, &hook.request, &hook.directory, &hook.directory_text, &entry.ring_inode})
+    visit(*number);
+}
+
+/// Numbers with a blank behind each, then a path.
+std::optional<JournalEntry> parse_entry(std::string_view text) {
+  JournalEntry entry;
+  bool is_whole = true;
+  visit_numbers(entry, [&](auto& number) {
+    const auto parsed = parse_number<std::remove_reference_t<decltype(number)>>(take_until(text, ' '));
+    is_whole = is_whole && parsed;
+    number = parsed.value_or(0);
+  });
+  entry.ring_path = text;
+  return is_whole ? std::optional(std::move(entry)) : std::nullopt;
 }
 
 }  // namespace
@@ -64,27 +75,26 @@ void Journal::unlock() const {
   ::flock(fd_.get(), LOCK_UN);
 }
 
-std::filesystem::path Journal::path_of(const JournalEntry& entry) const {
-  return directory_ / state_file_name(entry.pid, entry.start_ticks);
+std::filesystem::path Journal::path_of(std::int32_t pid, std::uint64_t start_ticks) const {
+  return directory_ / state_file_name(pid, start_ticks);
 }
 
 Result<void> Journal::add(const JournalEntry& entry) const {
-  const std::filesystem::path path = path_of(entry);
-  const ReplacedHook& hook = entry.hook;
-  const std::string line =
-      fmt::format("{} {} {} {} {} {} {} {} {}\n", entry.pid, entry.start_ticks, hook.address, hook.original,
-                  hook.replacement, hook.thread_hook, hook.witness, hook.witness_before, hook.request);
+  const std::filesystem::path path = path_of(entry.pid, entry.start_ticks);
+  std::string text;
+  visit_numbers(entry, [&](const auto& number) { text += fmt::format("{} ", number); });
+  text += entry.ring_path;
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return errno_error(errno, "cannot write", path);
   // One write: an entry is there as a whole or, after a kill, not at all.
-  if (::write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size())) return {};
+  if (::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return {};
   const int code = errno;
   ::unlink(path.c_str());
   return errno_error(code, "cannot write", path);
 }
 
-void Journal::remove(const JournalEntry& entry) const {
-  ::unlink(path_of(entry).c_str());
+void Journal::remove(std::int32_t pid, std::uint64_t start_ticks) const {
+  ::unlink(path_of(pid, start_ticks).c_str());
 }
 
 std::vector<JournalEntry> Journal::entries() const {
@@ -92,22 +102,11 @@ std::vector<JournalEntry> Journal::entries() const {
   std::error_code error;
   for (const auto& file : std::filesystem::directory_iterator(directory_, error)) {
     const auto text = read_small_file(file.path(), max_entry_bytes);
-    const auto numbers = text ? parse_numbers<9>(*text) : std::nullopt;
-    if (!numbers) {
-      // Killed before it was written, and so before the hook was replaced.
+    auto entry = text ? parse_entry(*text) : std::nullopt;
+    if (entry)
+      entries.push_back(std::move(*entry));
+    else  // killed before it was written, and so before the hook was replaced
       ::unlink(file.path().c_str());
-      continue;
-    }
-    const auto& [pid, ticks, address, original, replacement, thread_hook, witness, witness_before, request] = *numbers;
-    entries.push_back({.pid = static_cast<std::int32_t>(pid),
-                       .start_ticks = ticks,
-                       .hook = {.address = address,
-                                .original = original,
-                                .replacement = replacement,
-                                .thread_hook = thread_hook,
-                                .witness = witness,
-                                .witness_before = witness_before,
-                                .request = request}});
   }
   return entries;
 }

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "enable/held_process.hpp"
 #include "enable/hook.hpp"
 #include "rtev/error.hpp"
 
@@ -14,11 +16,17 @@ namespace rtev::enable {
 
 inline constexpr const char* journal_directory = "/run/rtev-bpf/hooks";
 
-/// A replaced hook, and in which process: its pid and start time (field 22 of /proc/PID/stat).
+/// A replaced hook, the file that was made for the ring, and of which process.
 struct JournalEntry {
   std::int32_t pid = 0;
-  std::uint64_t start_ticks = 0;
+  std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat
+  FileIdentity program{};         ///< that the process ran
+  std::uint32_t user = 0;         ///< that it ran as
   ReplacedHook hook{};
+  std::uint64_t ring_inode = 0;
+  std::string ring_path{};  ///< as the program would open it; may hold any bytes
+
+  bool operator==(const JournalEntry&) const = default;
 };
 
 /// A file for each entry, in a directory that only root may write to.
@@ -34,13 +42,15 @@ class Journal {
   /// To be called before the hook is replaced.
   Result<void> add(const JournalEntry& entry) const;
   /// The hook is put back.
-  void remove(const JournalEntry& entry) const;
+  void remove(const JournalEntry& entry) const { remove(entry.pid, entry.start_ticks); }
+  void remove(const HeldProcess& process) const { remove(process.pid(), process.start_ticks()); }
   /// What others left behind. To be called with the lock; removes files that are no entries.
   std::vector<JournalEntry> entries() const;
 
  private:
   Journal(std::filesystem::path path, UniqueFd fd) : directory_(std::move(path)), fd_(std::move(fd)) {}
-  std::filesystem::path path_of(const JournalEntry& entry) const;
+  std::filesystem::path path_of(std::int32_t pid, std::uint64_t start_ticks) const;
+  void remove(std::int32_t pid, std::uint64_t start_ticks) const;
 
   std::filesystem::path directory_;
   UniqueFd fd_;

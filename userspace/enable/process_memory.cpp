@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/fsuid.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -11,21 +10,23 @@
 
 namespace rtev::enable {
 
-Result<ProcessMemory> ProcessMemory::open(std::int32_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/mem";
-  struct stat status{};
-  if (::stat(path.c_str(), &status) != 0) return errno_error(errno, "cannot find process", std::to_string(pid));
+Result<ProcessMemory> ProcessMemory::open(std::int32_t pid, const UniqueFd& directory, uid_t user) {
   // The file belongs to the user of the process, and only he may open it for writing; besides, the kernel asks for
   // CAP_SYS_PTRACE.
-  const auto own_user = static_cast<uid_t>(::setfsuid(status.st_uid));
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const auto own_user = static_cast<uid_t>(::setfsuid(user));
+  UniqueFd fd(::openat(directory.get(), "mem", O_RDWR | O_CLOEXEC));
   const int code = errno;
   ::setfsuid(own_user);
-  errno = code;
-  if (!fd) return errno_error(errno, "cannot open the memory of process", std::to_string(pid));
+  if (!fd) return errno_error(code, "cannot open the memory of process", std::to_string(pid));
   ProcessMemory memory(std::move(fd));
   memory.pid_ = pid;
   return memory;
+}
+
+/// A memory without users has no byte, not even one that cannot be read (EIO).
+bool ProcessMemory::is_alive() const {
+  char byte = 0;
+  return ::pread(fd_.get(), &byte, sizeof byte, 0) != 0;
 }
 
 /// A read of /proc/PID/mem that waits for a page holds the lock of the process's mappings meanwhile: uprobes wait for
@@ -47,13 +48,16 @@ std::optional<std::uint64_t> ProcessMemory::word(std::uint64_t address) const {
   return word;
 }
 
-std::optional<std::string> ProcessMemory::text(std::uint64_t address, std::size_t max_bytes) const {
-  std::string text(max_bytes, '\0');
-  // It may lie at the end of a mapping.
+std::string ProcessMemory::bytes(std::uint64_t address, std::size_t max_bytes) const {
+  std::string bytes(max_bytes, '\0');
   const ssize_t got =
-      ::pread(fd_.get(), text.data(), touch(address, text.data(), text.size()), static_cast<off_t>(address));
-  if (got <= 0) return std::nullopt;
-  text.resize(static_cast<std::size_t>(got));
+      ::pread(fd_.get(), bytes.data(), touch(address, bytes.data(), bytes.size()), static_cast<off_t>(address));
+  bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return bytes;
+}
+
+std::optional<std::string> ProcessMemory::text(std::uint64_t address, std::size_t max_bytes) const {
+  std::string text = bytes(address, max_bytes);
   const std::size_t end = text.find('\0');
   if (end == std::string::npos) return std::nullopt;
   text.resize(end);

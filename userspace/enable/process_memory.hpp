@@ -2,6 +2,8 @@
 // Reads and writes words of another process's memory.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -18,13 +20,18 @@ namespace rtev::enable {
 /// process.
 class ProcessMemory {
  public:
-  /// Needs CAP_SYS_PTRACE in the user namespace of the process, or its user.
-  static Result<ProcessMemory> open(std::int32_t pid);
+  /// `directory`: /proc/PID. The file is opened as this user, who has to be that of the process. Needs CAP_SYS_PTRACE
+  /// in the user namespace of the process, or to be its user.
+  static Result<ProcessMemory> open(std::int32_t pid, const UniqueFd& directory, uid_t user);
   /// The same file, opened by another process.
   explicit ProcessMemory(UniqueFd fd) : fd_(std::move(fd)) {}
 
+  /// False once the process has ended, or runs another program.
+  bool is_alive() const;
   /// Nothing if it cannot be read.
   std::optional<std::uint64_t> word(std::uint64_t address) const;
+  /// Reads up to this many bytes; less at the end of a mapping.
+  std::string bytes(std::uint64_t address, std::size_t max_bytes) const;
   /// A text that ends within `max_bytes`.
   std::optional<std::string> text(std::uint64_t address, std::size_t max_bytes) const;
   /// Writes an aligned word, as a whole. False if it cannot be written.

@@ -7,16 +7,11 @@
 
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
-#include "inspect/proc_lines.hpp"
 
 namespace rtev::enable {
 namespace {
 
-constexpr std::size_t max_file_bytes = 64 << 10, max_environment_bytes = 1 << 20;
-
-std::optional<std::string> read_file(std::int32_t pid, const char* name, std::size_t limit = max_file_bytes) {
-  return read_small_file("/proc/" + std::to_string(pid) + "/" + name, limit);
-}
+constexpr std::size_t max_file_bytes = 4096;
 
 /// The next word as a number, 0 if it is none. Words end with blanks or tabs.
 template <typename Number>
@@ -53,23 +48,18 @@ std::uint64_t memory_left(const std::filesystem::path& root, std::string_view pa
 
 }  // namespace
 
-std::optional<ProcessStatus> read_status(std::int32_t pid) {
-  const auto text = read_file(pid, "status");
-  if (!text) return std::nullopt;
+ProcessStatus parse_status(std::string_view text) {
   ProcessStatus status;
-  for (std::string_view rest{*text}; !rest.empty();) {
-    std::string_view line = take_until(rest, '\n');
+  while (!text.empty()) {
+    std::string_view line = take_until(text, '\n');
     const std::string_view key = line.substr(0, line.find(':'));
     line.remove_prefix(std::min(line.size(), key.size() + 1));
-    if (key == "State") {
-      const std::size_t begin = line.find_first_not_of(" \t");
-      if (begin < line.size()) status.state = line[begin];
-    } else if (key == "NSpid") {
+    if (key == "NSpid") {
       while (const auto number = take_number<std::int32_t>(line)) status.ns_pid = number;
     } else if (key == "Uid") {
-      for (int i = 0; i < 4; ++i) status.user = take_number<uid_t>(line);  // the last is that of the file system
+      for (std::uint32_t& id : status.user_ids) id = take_number<std::uint32_t>(line);
     } else if (key == "Gid") {
-      for (int i = 0; i < 4; ++i) status.group = take_number<gid_t>(line);
+      for (std::uint32_t& id : status.group_ids) id = take_number<std::uint32_t>(line);
     } else if (key == "Groups") {
       while (line.find_first_not_of(" \t") != std::string_view::npos) status.groups.push_back(take_number<gid_t>(line));
     } else if (key == "CapEff") {
@@ -85,15 +75,13 @@ std::optional<ProcessStatus> read_status(std::int32_t pid) {
   return status;
 }
 
-std::optional<ProcessLimits> read_limits(std::int32_t pid) {
-  const auto text = read_file(pid, "limits");
-  if (!text) return std::nullopt;
+ProcessLimits parse_limits(std::string_view text) {
   ProcessLimits limits;
   const auto take = [](std::string_view line, std::string_view name, std::uint64_t& limit) {
     if (line.starts_with(name)) limit = limit_of(line, name);
   };
-  for (std::string_view rest{*text}; !rest.empty();) {
-    const std::string_view line = take_until(rest, '\n');
+  while (!text.empty()) {
+    const std::string_view line = take_until(text, '\n');
     take(line, "Max file size", limits.file_bytes);
     take(line, "Max address space", limits.address_space);
     take(line, "Max open files", limits.open_files);
@@ -101,22 +89,19 @@ std::optional<ProcessLimits> read_limits(std::int32_t pid) {
   return limits;
 }
 
-std::optional<std::string> started_with(std::int32_t pid, std::string_view name) {
-  const auto text = read_file(pid, "environ", max_environment_bytes);
-  if (!text) return std::nullopt;
-  for (std::string_view rest{*text}; !rest.empty();) {
-    const std::string_view entry = take_until(rest, '\0');
+std::optional<std::string> variable_in(std::string_view environment, std::string_view name) {
+  while (!environment.empty()) {
+    const std::string_view entry = take_until(environment, '\0');
     if (entry.starts_with(name) && entry.substr(name.size()).starts_with('='))
       return std::string(entry.substr(name.size() + 1));
   }
   return std::nullopt;
 }
 
-std::uint64_t memory_left(std::int32_t pid) {
-  const auto text = read_file(pid, "cgroup");
+std::uint64_t memory_left(std::string_view groups) {
   std::uint64_t left = UINT64_MAX;
-  for (std::string_view rest{text ? *text : ""}; !rest.empty();) {
-    std::string_view line = take_until(rest, '\n');
+  while (!groups.empty()) {
+    std::string_view line = take_until(groups, '\n');
     take_until(line, ':');
     const std::string_view controllers = take_until(line, ':');
     if (controllers.empty())

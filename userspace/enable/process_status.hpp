@@ -4,37 +4,39 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace rtev::enable {
 
+/// The parts of /proc/PID/status that are needed.
 struct ProcessStatus {
-  std::int32_t ns_pid = 0;  ///< in its innermost pid namespace
-  uid_t user = 0;           ///< that its file accesses count for, like the groups; as this process sees them
-  gid_t group = 0;
+  std::int32_t ns_pid = 0;                   ///< in its innermost pid namespace
+  std::array<std::uint32_t, 4> user_ids{};   ///< real, effective, saved, of file accesses
+  std::array<std::uint32_t, 4> group_ids{};  ///< likewise
   std::vector<gid_t> groups{};
   std::uint64_t capabilities = 0;  ///< effective
   std::int32_t tracer_pid = 0;     ///< of a debugger
   int seccomp = 0;                 ///< 0: no filter
-  char state = '?';                ///< 'T', 't': stopped
   std::uint64_t memory_bytes = 0;  ///< VmSize
 };
-/// Nothing if the process is gone.
-std::optional<ProcessStatus> read_status(std::int32_t pid);
+ProcessStatus parse_status(std::string_view text);
 
 /// Soft limits; UINT64_MAX: none.
 struct ProcessLimits {
   std::uint64_t file_bytes = UINT64_MAX, address_space = UINT64_MAX, open_files = UINT64_MAX;
 };
-std::optional<ProcessLimits> read_limits(std::int32_t pid);
+/// Of the text of /proc/PID/limits.
+ProcessLimits parse_limits(std::string_view text);
 
-/// A variable of the environment that the program was started with.
-std::optional<std::string> started_with(std::int32_t pid, std::string_view name);
+/// A variable in the text of /proc/PID/environ, with which the program was started.
+std::optional<std::string> variable_in(std::string_view environment, std::string_view name);
 
-/// Bytes that the control groups of the process have left; UINT64_MAX: no limit.
-std::uint64_t memory_left(std::int32_t pid);
+/// Bytes that control groups have left, by the text of /proc/PID/cgroup; UINT64_MAX: no limit.
+std::uint64_t memory_left(std::string_view groups);
 
 }  // namespace rtev::enable

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: MIT
 #include "enable/requirements.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/magic.h>
-#include <sys/stat.h>
-#include <sys/statfs.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <span>
+#include <algorithm>
+#include <memory>
+#include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
-#include "base/escape.hpp"
-#include "base/file_io.hpp"
 #include "base/run_parameters.hpp"
-#include "enable/as_program.hpp"
 #include "enable/process_status.hpp"
-#include "inspect/mount_table.hpp"
+#include "enable/ring_place.hpp"
+#include "enable/temporary_directory.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -37,12 +33,12 @@ constexpr std::size_t max_path_bytes = 4096;
 std::uint64_t ring_file_bytes(const Target& target) {
   std::string parameters;
   for (const char* name : {"OCAMLRUNPARAM", "CAMLRUNPARAM"})
-    if (parameters.empty()) parameters = started_with(target.pid, name).value_or("");
+    if (parameters.empty()) parameters = target.process.started_with(name).value_or("");
   std::uint64_t words = default_ring_words;
   if (const auto bits = run_parameter(parameters, 'e'); bits && *bits <= max_ring_bits) words = 1ull << *bits;
   if (const std::uint64_t place = target.place(target.runtime.start_sites.ring_words); place != 0) {
     // An int, which need not be aligned to a word.
-    const auto aligned = target.memory.word(place & ~7ull);
+    const auto aligned = target.memory().word(place & ~7ull);
     const auto known = aligned ? static_cast<std::uint32_t>(*aligned >> (place % 8 * 8)) : 0;
     if (known != 0 && known <= 1u << max_ring_bits) words = known;
   }
@@ -50,86 +46,23 @@ std::uint64_t ring_file_bytes(const Target& target) {
   return names_bytes + domains * (words * sizeof(std::uint64_t) + domain_bytes) + 4096;
 }
 
-/// What the child process found out about the directory. Trivially copyable: it comes through a pipe.
-struct Place {
-  int open_error = 0;    ///< errno
-  int unsafe = 0;        ///< its file system may not answer
-  int access_error = 0;  ///< errno, of making a file there
-  int is_taken = 0;      ///< a file of the ring's name is there
-  int is_memory = 0;     ///< its file system is memory
-  std::uint64_t free_bytes = 0, free_files = 0;
-};
-
-/// The runtime would write to a file of the ring's name. It may be the ring of a process of another pid namespace: two
-/// programs that write one ring never end.
-bool is_name_taken(const UniqueFd& directory, const ProcessStatus& status) {
-  const std::string name = std::to_string(status.ns_pid) + ".events";
-  struct stat file{};
-  return ::fstatat(directory.get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
-}
-
-/// Why no file can be made there whatever the rights: errno, or 0.
-int obstacle_in(const UniqueFd& directory) {
-  struct statx status{};
-  if (::statx(directory.get(), "", AT_EMPTY_PATH, STATX_NLINK, &status) != 0) return errno;
-  if (status.stx_nlink == 0) return ENOENT;  // it was removed
-  // From a directory that can only grow the runtime could not remove its file.
-  return (status.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0 ? EPERM : 0;
-}
-
-/// Runs in a child process, which this changes.
-Place look_at_place(const Target& target, const std::string& path, const ProcessStatus& status) {
-  Place place;
-  const UniqueFd directory = open_directory(target.pid, path);
-  if (!directory) {
-    place.open_error = errno;
-    return place;
-  }
-  MountTables mounts;
-  place.unsafe = !mounts.check(directory.get(), target.pid, true);
-  struct statfs system{};
-  if (place.unsafe != 0 || ::fstatfs(directory.get(), &system) != 0) return place;
-  place.is_memory = system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
-  place.free_bytes =
-      system.f_type == RAMFS_MAGIC ? UINT64_MAX : system.f_bavail * static_cast<std::uint64_t>(system.f_bsize);
-  place.free_files = system.f_files == 0 ? UINT64_MAX : system.f_ffree;
-  place.is_taken = is_name_taken(directory, status);
-  place.access_error = (system.f_flags & ST_RDONLY) != 0 ? EROFS : obstacle_in(directory);
-  if (place.access_error != 0) return place;
-  if (!become(status, target.pid)) {
-    place.access_error = errno;
-    return place;
-  }
-  // Makes a file without a name, which shows what the kernel allows; where the file system has none, its rights count.
-  const UniqueFd file(::openat(directory.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR));
-  if (file) return place;
-  place.access_error = errno;
-  if (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)
-    place.access_error = ::faccessat(directory.get(), ".", W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
-  return place;
-}
-
-/// Nothing if it does not answer in time.
-std::optional<Place> ask_about_place(const Target& target, const std::string& path, const ProcessStatus& status) {
-  Place place;
-  if (!run_in_child(std::as_writable_bytes(std::span(&place, 1)), [&] { place = look_at_place(target, path, status); }))
-    return std::nullopt;
-  return place;
-}
-
 /// Of AppArmor or SELinux; empty if there is none.
-std::string security_profile(std::int32_t pid) {
-  auto text = read_small_file("/proc/" + std::to_string(pid) + "/attr/current", max_path_bytes).value_or("");
+std::string security_profile(const HeldProcess& process) {
+  auto text = process.read("attr/current", max_path_bytes).value_or("");
   while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
   return text == "unconfined" || text == "kernel" ? std::string() : text;
 }
 
-std::uint64_t open_files(std::int32_t pid) {
-  std::error_code error;
+std::uint64_t open_files(const HeldProcess& process) {
+  struct Close {
+    void operator()(DIR* directory) const { ::closedir(directory); }
+  };
+  UniqueFd fd = process.open("fd", O_RDONLY | O_DIRECTORY);
+  const std::unique_ptr<DIR, Close> directory(fd ? ::fdopendir(fd.get()) : nullptr);
+  if (!directory) return 0;
+  fd.release();
   std::uint64_t count = 0;
-  for ([[maybe_unused]] const auto& file :
-       std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", error))
-    ++count;
+  while (const dirent* const entry = ::readdir(directory.get())) count += entry->d_name[0] != '.';
   return count;
 }
 
@@ -158,79 +91,107 @@ class List {
   std::vector<Requirement> requirements_;
 };
 
-void add_place(List& list, const std::optional<Place>& place, const std::string& path, std::uint64_t bytes) {
-  const std::string name = path.empty() ? "its working directory" : path;
-  const std::string hint = "start it with OCAML_RUNTIME_EVENTS_DIR set to a directory that it may write to";
+/// The directory that the runtime goes to by itself: see Requirements::directory. Nothing if that is not known.
+std::optional<std::string> own_directory(const Target& target) {
+  const std::uint64_t variable = target.place(target.runtime.start_sites.directory);
+  if (variable == 0) return target.process.started_with("OCAML_RUNTIME_EVENTS_DIR").value_or("");
+  const auto pointer = target.memory().word(variable);
+  if (!pointer) return std::nullopt;
+  return *pointer == 0 ? std::string() : target.memory().text(*pointer, max_path_bytes);
+}
+
+/// Whether the place has room: the name of what is missing, or null.
+std::string lacks_space(const RingPlace& place, std::uint64_t bytes) {
+  if (place.free_bytes >= bytes && place.free_files > 0) return {};
+  return fmt::format("{} free, {} for the ring at most", megabytes(place.free_bytes), megabytes(bytes));
+}
+
+void add_place(List& list, const std::optional<RingPlace>& place, const std::string& name, std::uint64_t bytes) {
+  const std::string hint = "start it with OCAML_RUNTIME_EVENTS_DIR set to a directory of its user";
   if (!place) return list.add(EnableResult::no_answer, "directory of the ring", false, name + " did not answer", hint);
-  if (place->unsafe != 0)
+  if (place->is_unsafe)
     return list.add(EnableResult::directory, "directory of the ring", false,
                     name + ": its file system may not answer (FUSE, NFS)", hint);
+  if (!place->insecure.empty())
+    return list.add(EnableResult::directory, "directory of the ring", false, name + ": " + place->insecure, hint);
   const int error = place->open_error != 0 ? place->open_error : place->access_error;
   list.add(EnableResult::directory, "directory of the ring", error == 0,
            error == 0 ? name : name + ": " + std::generic_category().message(error), hint);
   if (error != 0) return;
-  list.add(EnableResult::directory, free_name, place->is_taken == 0,
-           place->is_taken == 0 ? "free" : "there is a file of that name",
+  list.add(EnableResult::directory, free_name, !place->is_taken,
+           place->is_taken ? "there is a file of that name" : "free",
            "if no process of another container writes to it, remove it");
-  const bool has_space = place->free_bytes >= bytes && place->free_files > 0;
-  list.add(EnableResult::space, "space for the ring", has_space,
-           fmt::format("{} free, {} for {} at most", megabytes(place->free_bytes), megabytes(bytes), "the ring"),
+  const std::string lacking = lacks_space(*place, bytes);
+  list.add(EnableResult::space, "space for the ring", lacking.empty(),
+           lacking.empty() ? megabytes(place->free_bytes) + " free" : lacking,
            "free some space there, or start it with another OCAML_RUNTIME_EVENTS_DIR");
 }
 
 }  // namespace
 
-std::vector<Requirement> check_requirements(const Target& target, bool allow_confined) {
+const Requirement* Requirements::missing() const {
+  const auto found = std::ranges::find(list, false, &Requirement::is_met);
+  return found == list.end() ? nullptr : &*found;
+}
+
+Requirements check_requirements(const Target& target, bool allow_confined) {
   List list;
-  const auto status = read_status(target.pid);
-  const auto limits = read_limits(target.pid);
-  if (!status || !limits) {
+  const HeldProcess& process = target.process;
+  const auto status_text = process.read("status"), limits_text = process.read("limits");
+  const auto groups = process.read("cgroup");
+  if (!status_text || !limits_text || !groups) {
     list.add(EnableResult::gone, "process", false, "it ended", {});
-    return list.take();
+    return {.list = list.take()};
   }
-  const bool is_free = status->tracer_pid == 0;
+  const ProcessStatus status = parse_status(*status_text);
+  const ProcessLimits limits = parse_limits(*limits_text);
+  const bool is_free = status.tracer_pid == 0;
   list.add(EnableResult::debugged, "debugger", is_free, is_free ? "none" : "one is attached", "detach the debugger");
 
   const std::string confined_hint = "if its rules allow it to make files there, use --allow-confined";
-  list.add(EnableResult::seccomp, "filter of system calls", status->seccomp == 0 || allow_confined,
-           status->seccomp == 0 ? "none" : "it has one (seccomp)", confined_hint);
-  const std::string profile = security_profile(target.pid);
+  list.add(EnableResult::seccomp, "filter of system calls", status.seccomp == 0 || allow_confined,
+           status.seccomp == 0 ? "none" : "it has one (seccomp)", confined_hint);
+  const std::string profile = security_profile(process);
   list.add(EnableResult::profile, "security profile", profile.empty() || allow_confined,
            profile.empty() ? "none" : profile, confined_hint);
 
-  std::string path;
-  bool knows_path = true;
-  const std::uint64_t bytes = ring_file_bytes(target);
-  if (const std::uint64_t variable = target.place(target.runtime.start_sites.directory); variable != 0) {
-    const auto pointer = target.memory.word(variable);
-    const auto text = pointer && *pointer != 0 ? target.memory.text(*pointer, max_path_bytes) : std::string();
-    knows_path = pointer.has_value() && text.has_value();
-    path = text.value_or("");
-  } else {
-    path = started_with(target.pid, "OCAML_RUNTIME_EVENTS_DIR").value_or("");
-  }
-  if (!knows_path) {
+  const auto path = own_directory(target);
+  if (!path) {
     list.add(EnableResult::unexpected_value, "directory of the ring", false, "it cannot be read", {});
-    return list.take();
+    return {.list = list.take()};
   }
-  const auto place = ask_about_place(target, path, *status);
-  add_place(list, place, path, bytes);
-
-  list.add(EnableResult::limit, "largest file (RLIMIT_FSIZE)", limits->file_bytes >= bytes,
-           megabytes(limits->file_bytes), "raise its limit: prlimit --fsize");
-  const bool has_addresses =
-      limits->address_space - std::min(limits->address_space, status->memory_bytes) >= bytes + spare_bytes;
-  list.add(EnableResult::limit, "address space (RLIMIT_AS)", has_addresses, megabytes(limits->address_space),
-           "raise its limit: prlimit --as");
-  const std::uint64_t files = open_files(target.pid);
-  list.add(EnableResult::limit, "open files (RLIMIT_NOFILE)", files + spare_files < limits->open_files,
-           fmt::format("{} of {}", files, limits->open_files), "raise its limit: prlimit --nofile");
+  const std::uint64_t bytes = ring_file_bytes(target);
   // What lies on a disk can leave memory again.
-  const std::uint64_t memory = memory_left(target.pid);
-  list.add(EnableResult::memory, "memory of its control group",
-           memory >= (place && place->is_memory != 0 ? bytes + spare_bytes : spare_bytes),
+  const std::uint64_t memory = memory_left(*groups);
+  const auto memory_needed = [&](const RingPlace& found) {
+    return found.is_memory ? bytes + spare_bytes : spare_bytes;
+  };
+  Requirements requirements{.directory = *path};
+  auto place = look_at_ring_place(process, *path);
+  if (path->empty() && place && place->is_usable()) {
+    const std::uint64_t text = find_temporary_directory(target);
+    auto other = text != 0 ? look_at_ring_place(process, temporary_directory) : std::nullopt;
+    if (other && other->is_usable() && lacks_space(*other, bytes).empty() && memory >= memory_needed(*other)) {
+      place = std::move(other);
+      requirements.directory = temporary_directory;
+      requirements.directory_text = text;
+    }
+  }
+  add_place(list, place, requirements.directory.empty() ? "its working directory" : requirements.directory, bytes);
+
+  list.add(EnableResult::limit, "largest file (RLIMIT_FSIZE)", limits.file_bytes >= bytes, megabytes(limits.file_bytes),
+           "raise its limit: prlimit --fsize");
+  const bool has_addresses =
+      limits.address_space - std::min(limits.address_space, status.memory_bytes) >= bytes + spare_bytes;
+  list.add(EnableResult::limit, "address space (RLIMIT_AS)", has_addresses, megabytes(limits.address_space),
+           "raise its limit: prlimit --as");
+  const std::uint64_t files = open_files(process);
+  list.add(EnableResult::limit, "open files (RLIMIT_NOFILE)", files + spare_files < limits.open_files,
+           fmt::format("{} of {}", files, limits.open_files), "raise its limit: prlimit --nofile");
+  list.add(EnableResult::memory, "memory of its control group", memory >= memory_needed(place.value_or(RingPlace{})),
            memory >= no_limit ? "no limit" : megabytes(memory) + " left", "raise the limit of the group (memory.max)");
-  return list.take();
+  requirements.list = list.take();
+  return requirements;
 }
 
 }  // namespace rtev::enable

@@ -22,10 +22,26 @@ struct Requirement {
 /// Requirement::what of the one that no file has the ring's name.
 inline constexpr const char* free_name = "name of the ring";
 
+struct Requirements {
+  std::vector<Requirement> list{};
+  /// Where the ring is to be made, as the runtime has it: "" is the directory that the program works in.
+  std::string directory{};
+  /// The address of the text of `directory`, if the runtime is to be led there; 0: it goes there by itself.
+  std::uint64_t directory_text = 0;
+
+  /// The first one that is not met.
+  const Requirement* missing() const;
+};
+
 /// Looks at everything that the program needs, as the program: with its user, groups, root directory, limits and
 /// control group. `allow_confined`: also under a filter of system calls or a security profile, which nobody can look
 /// into. May wait for as long as a file system does; the part that may wait for ever is done by a process of its own,
 /// which is left behind then.
-std::vector<Requirement> check_requirements(const Target& target, bool allow_confined);
+///
+/// A program without OCAML_RUNTIME_EVENTS_DIR would make its ring in the directory that it works in, where others may
+/// watch for files (`dune build --watch` builds again for each). So the runtime is led to /tmp if a ring can be made
+/// there, and a text "/tmp" is found in the constants of the program or of the C library. The working directory has to
+/// be usable in any case: children that the program forks make their rings there.
+Requirements check_requirements(const Target& target, bool allow_confined);
 
 }  // namespace rtev::enable

@@ -3,100 +3,94 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <iterator>
 #include <optional>
-#include <ranges>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "enable/as_program.hpp"
-#include "enable/process_status.hpp"
+#include "enable/ring_place.hpp"
 #include "inspect/mount_table.hpp"
 
 namespace rtev::enable {
 namespace {
 
+/// Rings that are freed at a time. Each time that events are switched on adds one.
+constexpr std::size_t max_freed = 64;
+
 /// Mappings of rings that the program itself made. A forked child maps its parent's ring, too, and readers map others'.
-std::vector<Mapping> own_rings(const Procfs& procfs, std::int32_t pid) {
+std::vector<Mapping> own_rings(const Procfs& procfs, const HeldProcess& process) {
   std::vector<Mapping> found;
-  const std::int32_t own_number = procfs.ns_pid(pid);
-  procfs.visit_mappings(pid, [&](Mapping mapping) {
+  const std::int32_t own_number = procfs.ns_pid(process.pid());
+  procfs.visit_mappings(process.pid(), [&](Mapping mapping) {
     if (is_ring_mapping(mapping) && ring_number(mapping.path) == own_number) found.push_back(std::move(mapping));
     return true;
   });
   return found;
 }
 
-bool has_ring(const Procfs& procfs, const UniqueFd& directory, const Mapping& ring, const std::string& name,
-              std::int32_t pid) {
+bool keeps_rings(const HeldProcess& process) {
+  return process.started_with("OCAML_RUNTIME_EVENTS_PRESERVE").has_value();
+}
+
+/// Whether this is the file of a ring that was removed, and of nobody but the program. The file is held.
+bool is_removed_ring(const Procfs& procfs, const UniqueFd& file, const Mapping& ring, const HeldProcess& process) {
   MountTables mounts;
-  if (!directory || !mounts.check(directory.get(), pid, true)) return false;
-  const UniqueFd file(::openat(directory.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  const auto found = file ? procfs.open_file(file.get()) : std::nullopt;
-  return found && found->inode == ring.inode;
+  struct stat status{};
+  const auto opened = file ? procfs.open_file(file.get()) : std::nullopt;
+  return opened && opened->inode == ring.inode && mounts.check(file.get(), process.pid(), true) &&
+         ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 0 &&
+         status.st_uid == process.credentials().user;
 }
 
-/// Runs in a child process, which this changes.
-bool remove_as_program(const Procfs& procfs, const Mapping& ring, std::int32_t pid, const ProcessStatus& status) {
-  const std::filesystem::path path(ring.path);
-  const std::string name = path.filename();
-  UniqueFd directory = open_directory(pid, path.parent_path());
-  // The kernel names it as this process sees it if both are in one mount namespace: also below a root of the program.
-  if (!has_ring(procfs, directory, ring, name, pid))
-    directory.reset(::open(path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!has_ring(procfs, directory, ring, name, pid)) return false;
-  if (!become(status, pid)) return false;
-  return ::unlinkat(directory.get(), name.c_str(), 0) == 0;
-}
-
-/// Not if the program wants its rings to stay.
-bool remove_file(const Procfs& procfs, const Mapping& ring, std::int32_t pid) {
-  if (started_with(pid, "OCAML_RUNTIME_EVENTS_PRESERVE")) return false;
-  const auto status = read_status(pid);
-  bool is_removed = false;
-  const auto remove = [&] { is_removed = remove_as_program(procfs, ring, pid, *status); };
-  return status && run_in_child(std::as_writable_bytes(std::span(&is_removed, 1)), remove) && is_removed;
+/// Of a file that is held (O_PATH): the kernel checks whether this process's user may write to it.
+bool free_blocks(const UniqueFd& held) {
+  struct stat status{};
+  const UniqueFd file(::open(fmt::format("/proc/self/fd/{}", held.get()).c_str(), O_RDWR | O_CLOEXEC));
+  return file && ::fstat(file.get(), &status) == 0 && status.st_nlink == 0 &&
+         ::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, status.st_size) == 0;
 }
 
 }  // namespace
 
-std::optional<Mapping> present_ring(const Procfs& procfs, std::int32_t pid) {
-  const auto rings = own_rings(procfs, pid);
+std::optional<Mapping> present_ring(const Procfs& procfs, const HeldProcess& process) {
+  const auto rings = own_rings(procfs, process);
   const auto present = std::ranges::find(rings, false, &Mapping::deleted);
   return present == rings.end() ? std::nullopt : std::optional(*present);
 }
 
-bool remove_ring_file(const Procfs& procfs, const Target& target) {
-  const auto ring = present_ring(procfs, target.pid);
-  return ring && remove_file(procfs, *ring, target.pid);
+bool remove_present_ring(const Procfs& procfs, const Target& target) {
+  const auto ring = present_ring(procfs, target.process);
+  return ring && !keeps_rings(target.process) && remove_ring_file(procfs, target.process, ring->path, ring->inode);
 }
 
 void remove_left_ring(const Procfs& procfs, const Target& target, const EnabledNote& before) {
-  if (before.ring_path.empty() || present_ring(procfs, target.pid)) return;
+  if (before.ring_path.empty() || keeps_rings(target.process) || present_ring(procfs, target.process)) return;
   // If it is gone, or another one has its name, nothing happens.
-  [[maybe_unused]] const bool is_removed =
-      remove_file(procfs, {.inode = before.ring_inode, .path = before.ring_path}, target.pid);
+  remove_ring_file(procfs, target.process, before.ring_path, before.ring_inode);
 }
 
 void free_removed_rings(const Procfs& procfs, const Target& target) {
-  MountTables mounts;
-  for (const Mapping& ring : own_rings(procfs, target.pid) | std::views::filter(&Mapping::deleted)) {
-    const std::string path = fmt::format("/proc/{}/map_files/{:x}-{:x}", target.pid, ring.begin, ring.end);
-    const UniqueFd place(::open(path.c_str(), O_PATH | O_CLOEXEC));
-    struct stat status{};
-    if (!place || !mounts.check(place.get(), target.pid, true) || ::fstat(place.get(), &status) != 0) continue;
-    // The program may write to it, since it maps it so. This process may not, but its owner may.
-    const auto own_user = static_cast<uid_t>(::setfsuid(status.st_uid));
-    const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    ::setfsuid(own_user);
-    if (file) ::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, status.st_size);
-  }
+  const HeldProcess& process = target.process;
+  std::vector<Mapping> removed = own_rings(procfs, process);
+  // Without a name it may be the one that is written to: somebody has removed its file.
+  if (std::erase_if(removed, [](const Mapping& ring) { return !ring.deleted; }) == 0 || removed.empty()) return;
+  removed.resize(std::min(removed.size(), max_freed));
+  run_in_child({process.directory().get()}, [&] {
+    std::vector<UniqueFd> held;
+    for (const Mapping& ring : removed) {
+      UniqueFd file = process.open(fmt::format("map_files/{:x}-{:x}", ring.begin, ring.end).c_str(), O_PATH);
+      if (is_removed_ring(procfs, file, ring, process)) held.push_back(std::move(file));
+    }
+    bool are_freed = become(process.credentials());
+    for (const UniqueFd& file : held) are_freed = are_freed && free_blocks(file);
+    helper::Message answer;
+    helper::Writer{answer}(are_freed);
+    return answer;
+  });
 }
 
 }  // namespace rtev::enable

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "enable/silent_processes.hpp"
 
-#include "base/subordinate_users.hpp"
-#include "enable/process_status.hpp"
-
 namespace rtev::enable {
 namespace {
 
@@ -12,8 +9,9 @@ constexpr int max_by_user = 2;
 }  // namespace
 
 std::optional<uid_t> SilentProcesses::user_of(std::int32_t pid) const {
-  const auto status = read_status(pid);
-  return status ? std::optional<uid_t>(charged_user(status->user)) : std::nullopt;
+  const uid_t user = procfs_.user(pid);
+  // Of a process that is gone the user is not known: nobody is charged for it.
+  return procfs_.stat(pid) ? std::optional(user) : std::nullopt;
 }
 
 void SilentProcesses::add(std::int32_t pid) {

@@ -34,8 +34,8 @@ namespace {
 constexpr std::uint64_t work_timeout_ns = 3'000'000'000;
 constexpr int check_interval_ms = 1000;
 
-/// After its last answer a worker still watches the program, for a second.
-constexpr std::uint64_t watch_timeout_ns = 2'000'000'000 + work_timeout_ns;
+/// After its last answer a worker still watches the program, for two seconds.
+constexpr std::uint64_t watch_timeout_ns = 3'000'000'000 + work_timeout_ns;
 
 /// How long a worker may take to start.
 constexpr int worker_start_timeout_ms = 10'000;
@@ -61,8 +61,10 @@ EnableRequest take_back_request(std::int32_t pid, std::uint64_t start_ticks) {
 /// Requests until the supervisor is gone.
 void handle_requests(int channel, Worker& worker) {
   while (true) {
-    std::array<pollfd, 2> events{pollfd{.fd = channel, .events = POLLIN, .revents = 0},
-                                 pollfd{.fd = worker.event_fd(), .events = POLLIN, .revents = 0}};
+    const auto [running, ended] = worker.event_fds();
+    std::array<pollfd, 3> events{pollfd{.fd = channel, .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = running, .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = ended, .events = POLLIN, .revents = 0}};
     int timeout_ms = -1;
     if (const auto next = worker.next_step_ns()) {
       const std::uint64_t now = monotonic_ns();
@@ -203,11 +205,11 @@ void Supervisor::work(int channel) {
     ::_exit(1);
   }
   mend_left_hooks(journal_);
-  forget_ended(Procfs());
   send({});
   Worker worker(options_, std::move(*programs), std::move(journal_), std::move(guardian_),
                 {.progress = progress_, .silent = silent_, .suspects = suspects_}, send);
   handle_requests(channel, worker);
+  worker.end();
   ::_exit(0);
 }
 
@@ -293,7 +295,8 @@ bool Supervisor::pass_answers() {
     helper::send(tracer_, *message);
     note_in_log(*answer);
     last_answer_ns_ = monotonic_ns();
-    if (answer->harmed) add_suspect({answer->harmed->device, answer->harmed->inode});
+    if (answer->harmed)
+      add_suspect({.file = {answer->harmed->device, answer->harmed->inode}, .user = answer->harmed->user});
     if (answer->is_ours) {
       ours_.insert_or_assign(answer->pid, answer->start_ticks);
       // It came on during the last attempt.
@@ -305,10 +308,10 @@ bool Supervisor::pass_answers() {
   return errno == EAGAIN;
 }
 
-void Supervisor::add_suspect(const ProgramFile& file) {
-  suspects_.insert(file);
+void Supervisor::add_suspect(const UsersProgram& suspect) {
+  suspects_.insert(suspect);
   // Without the entry a later run tries the program again: this one need not fail for that.
-  [[maybe_unused]] const auto noted = note_suspect(file);
+  [[maybe_unused]] const auto noted = note_suspect(suspect);
 }
 
 /// An idle worker need not be checked.

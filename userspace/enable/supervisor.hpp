@@ -55,7 +55,7 @@ class Supervisor {
   void pass_requests();
   bool pass_answers();
   static void note_in_log(const EnableAnswer& answer);
-  void add_suspect(const ProgramFile& file);
+  void add_suspect(const UsersProgram& suspect);
   void finish();
   void leave();
   bool attend(pollfd* other);
@@ -68,7 +68,7 @@ class Supervisor {
   Guardian guardian_;
   Progress progress_;
   SilentProcesses silent_{};
-  SuspectFiles suspects_ = read_suspects();
+  Suspects suspects_ = read_suspects();
   UniqueFd worker_{}, worker_process_{};          ///< its socket, and its pidfd
   std::map<std::int32_t, Asked> asked_{};         ///< requests without an answer, by pid
   std::deque<std::int32_t> queue_{};              ///< those that the worker has still to be sent

@@ -45,18 +45,10 @@ constexpr std::uint64_t dtv_offset = 0;
 #endif
 constexpr std::uint64_t max_libraries = 65536, dtv_entry_bytes = 2 * word_bytes;
 
-std::unexpected<Refused> refuse(EnableResult result, std::string why, std::string hint = {}) {
-  return std::unexpected(Refused{.result = result, .why = std::move(why), .hint = std::move(hint)});
-}
-
-std::unexpected<Refused> is_gone() {
-  return refuse(EnableResult::gone, "it ended");
-}
-
 /// The file with the runtime of a process.
 struct RuntimeFile {
   RuntimeBinary binary;
-  std::pair<std::uint64_t, std::uint64_t> file;
+  FileIdentity file;
   std::uint64_t bias;
 };
 
@@ -90,18 +82,11 @@ Checked<RuntimeFile> runtime_of(const Procfs& procfs, const ProcessView& view, s
   return place(std::move(**found), mapped.runtime->fd, bias_of_mapping(**found, mapped.runtime->begin));
 }
 
-Checked<const VersionLayout*> layout_of(const RuntimeBinary& runtime) {
-  if (runtime.version.empty())
-    return refuse(EnableResult::no_symbols, "its program has no symbols",
-                  "start it with OCAML_RUNTIME_EVENTS_START=1, or use a program that is not stripped");
-  const auto layout = std::ranges::find(layouts, runtime.version, &VersionLayout::version);
-  if (layout == layouts.end())
-    return refuse(EnableResult::unknown_version, "it has not been tested with OCaml " + runtime.version,
-                  "start it with OCAML_RUNTIME_EVENTS_START=1");
-  const auto& own = runtime.start_sites.layout;
-  if (own && *own != layout->state)
-    return refuse(EnableResult::unknown_version, "its runtime is not laid out like that of OCaml " + runtime.version);
-  return &*layout;
+/// "5.3.0" of "5.3", and no other: neither "5.3.0+x" nor another version that has the same functions.
+bool is_release_of(std::string_view full, std::string_view version) {
+  if (!full.starts_with(version) || !full.substr(version.size()).starts_with('.')) return false;
+  const std::string_view patch = full.substr(version.size() + 1);
+  return !patch.empty() && std::ranges::all_of(patch, [](char c) { return '0' <= c && c <= '9'; });
 }
 
 /// False if a symbol is missing.
@@ -110,6 +95,28 @@ bool has_symbols(const RuntimeBinary& runtime) {
   const bool has_thread_variables = runtime.caml_state_tls != 0 || runtime.domain_self_tls != 0;
   return sites.hook != 0 && sites.default_hook != 0 && sites.start.begin != 0 && sites.enabled_flag != 0 &&
          sites.blocking_hook != 0 && runtime.paused_flag != 0 && has_thread_variables;
+}
+
+Checked<const VersionLayout*> layout_of(const RuntimeBinary& runtime) {
+  constexpr const char* start_hint = "start it with OCAML_RUNTIME_EVENTS_START=1";
+  const std::string& text = runtime.full_version;
+  const auto unknown = [&](std::string why) {
+    return refuse(EnableResult::unknown_version, std::move(why), start_hint);
+  };
+  if (runtime.is_oxcaml || text.contains("+ox"))
+    return unknown("OxCaml" + (text.empty() ? "" : " " + text) + ": not supported by enable");
+  if (!has_symbols(runtime))
+    return refuse(EnableResult::no_symbols, "its program lacks symbols of the runtime",
+                  std::string(start_hint) + ", or use a program that is not stripped");
+  const std::string& full = text.empty() ? runtime.version : text;
+  const auto layout = std::ranges::find(layouts, runtime.version, &VersionLayout::version);
+  if (layout == layouts.end() || (!text.empty() && !is_release_of(text, runtime.version)))
+    return unknown("OCaml " + full + ": not supported by enable");
+  const auto& own = runtime.start_sites.layout;
+  if (own && *own != layout->state) return unknown("its runtime is not laid out like that of OCaml " + full);
+  // Bytecode has no symbols for the fields, but its version is in it as text.
+  if (!own && text.empty()) return unknown("its runtime does not say which version of OCaml it is");
+  return &*layout;
 }
 
 /// The mappings of a process, to look addresses up.
@@ -150,24 +157,26 @@ std::optional<std::uint64_t> start_file_offset(const RuntimeBinary& runtime) {
 }
 
 /// Whether everything lies where it must: the function in the code of the runtime's file, the variables in its data.
-Checked<void> check_places(const Target& target, const Mappings& mappings) {
+/// The mapping of the code.
+Checked<Mapping> check_places(const Target& target, const Mappings& mappings) {
   const auto offset = start_file_offset(target.runtime);
   const Mapping* const code = offset ? mappings.code(target.start_function(), *offset) : nullptr;
   const Mapping* const hook = mappings.find(target.hook());
-  const bool same_file = code != nullptr && hook != nullptr && hook->inode == code->inode && hook->path == code->path;
+  const bool same_file = code != nullptr && hook != nullptr && hook->inode == code->inode &&
+                         hook->device == code->device && hook->path == code->path;
   const bool variables = mappings.is_variable(target.hook()) && mappings.is_variable(target.flags().enabled) &&
                          mappings.is_variable(target.flags().paused);
-  if (same_file && variables) return {};
+  if (same_file && variables) return *code;
   return refuse(EnableResult::unexpected_value, "its runtime is not mapped as its file says");
 }
 
 /// Where the offsets of the runtime's thread-local variables count from; nothing if the thread has none.
 std::optional<std::uint64_t> thread_variables(const Target& target, std::uint64_t thread_pointer) {
   if (!target.runtime.shared_library) return thread_pointer;
-  const auto module = target.memory.word(target.place(target.runtime.tls_module_word));
+  const auto module = target.memory().word(target.place(target.runtime.tls_module_word));
   if (!module || *module == 0 || *module > max_libraries) return std::nullopt;
-  const auto vector = target.memory.word(thread_pointer + dtv_offset);
-  const auto block = vector ? target.memory.word(*vector + *module * dtv_entry_bytes) : std::nullopt;
+  const auto vector = target.memory().word(thread_pointer + dtv_offset);
+  const auto block = vector ? target.memory().word(*vector + *module * dtv_entry_bytes) : std::nullopt;
   if (!block || *block == 0 || *block == UINT64_MAX) return std::nullopt;
   return *block - 1;  // see RuntimeBinary::domain_self_tls
 }
@@ -182,7 +191,7 @@ bool is_domain_state(const Target& target, std::uint64_t state, std::optional<st
   if (state == 0 || state % word_bytes != 0) return false;
   bool readable = true;
   const auto field = [&](std::uint32_t index) {
-    const auto word = target.memory.word(state + index * word_bytes);
+    const auto word = target.memory().word(state + index * word_bytes);
     readable &= word.has_value();
     return word.value_or(0);
   };
@@ -200,53 +209,58 @@ bool is_domain_state(const Target& target, std::uint64_t state, std::optional<st
 }  // namespace
 
 Checked<EventsState> Target::events_state() const {
-  const auto enabled = memory.word(flags().enabled), paused = memory.word(flags().paused);
-  if (!enabled || !paused) return is_gone();
+  const auto enabled = memory().word(flags().enabled), paused = memory().word(flags().paused);
+  if (!enabled || !paused) return ended();
   if (*enabled > 1 || *paused > 1)
     return refuse(EnableResult::unexpected_value, "its flag of events is neither on nor off");
   if (*enabled == 0) return EventsState::off;
   return *paused == 0 ? EventsState::active : EventsState::paused;
 }
 
-Checked<Target> find_target(const Procfs& procfs, std::int32_t pid, std::uint64_t start_ticks) {
-  // The memory first: what is looked at after that may be of the next program, but it does not fit this memory then.
-  auto memory = ProcessMemory::open(pid);
-  if (!memory) {
-    if (memory.error().code == ENOENT || memory.error().code == ESRCH) return is_gone();
-    return refuse(EnableResult::denied, memory.error().message(),
-                  "run as root of the host, not of a container; a protected process cannot be changed");
-  }
+Checked<void> Target::check_unchanged(const Procfs& procfs) const {
+  if (auto same = process.check_unchanged(); !same) return same;
+  const auto now = check_places(*this, Mappings(procfs, process.pid()));
+  if (!now) return std::unexpected(now.error());
+  if (now->begin != code.begin || now->inode != code.inode || now->device != code.device)
+    return refuse(EnableResult::unexpected_value, "its runtime is mapped from another file by now");
+  // While the process lives its pid is not another's: the mappings were its own.
+  return process.check_unchanged();
+}
+
+bool Target::is_copy(const Target& child) const {
+  return child.file == file && child.bias == bias && child.process.program() == process.program() &&
+         child.process.credentials() == process.credentials();
+}
+
+Checked<Target> find_target(const Procfs& procfs, HeldProcess process) {
+  const std::int32_t pid = process.pid();
   const ProcessView view = look_at(procfs, {.pid = pid, .image = true});
-  if (!view.stat || view.stat->ending || (start_ticks != 0 && view.stat->start_ticks != start_ticks)) return is_gone();
+  if (!view.stat || view.stat->ending || view.stat->start_ticks != process.start_ticks()) return ended();
   auto runtime = runtime_of(procfs, view, pid);
   if (!runtime) return std::unexpected(std::move(runtime.error()));
+  if (const auto& may_write = process.may_write(); !may_write) return std::unexpected(may_write.error());
   auto layout = layout_of(runtime->binary);
   if (!layout) return std::unexpected(std::move(layout.error()));
-  if (!has_symbols(runtime->binary))
-    return refuse(EnableResult::no_symbols, "its program lacks symbols of the runtime",
-                  "start it with OCAML_RUNTIME_EVENTS_START=1, or use a program that is not stripped");
-  Target target{.pid = pid,
-                .start_ticks = view.stat->start_ticks,
+  Target target{.process = std::move(process),
                 .comm = view.image.comm,
                 .file = runtime->file,
-                .memory = std::move(*memory),
                 .runtime = std::move(runtime->binary),
                 .bias = runtime->bias,
                 .layout = *layout};
-  if (auto places = check_places(target, Mappings(procfs, pid)); !places) {
-    // Of a program that ends, or becomes another one, all that was looked at may be missing.
-    const auto stat = procfs.stat(pid);
-    if (!stat || stat->ending || !target.memory.word(target.hook())) return is_gone();
-    return std::unexpected(std::move(places.error()));
-  }
+  auto code = check_places(target, Mappings(procfs, pid));
+  // Of a program that ends, or becomes another one, all that was looked at may be missing. What was looked at is of
+  // the program that is held only if that still runs.
+  if (auto same = target.process.check_unchanged(); !same) return std::unexpected(std::move(same.error()));
+  if (!code) return std::unexpected(std::move(code.error()));
+  target.code = std::move(*code);
   return target;
 }
 
 Checked<ReplacedHook> plan_hook(const Target& target) {
   const StartSites& sites = target.runtime.start_sites;
   const std::uint64_t witness = target.place(sites.blocking_hook);
-  const auto present = target.memory.word(target.hook()), witness_before = target.memory.word(witness);
-  if (!present || !witness_before) return is_gone();
+  const auto present = target.memory().word(target.hook()), witness_before = target.memory().word(witness);
+  if (!present || !witness_before) return ended();
   const std::uint64_t thread_hook = target.place(sites.thread_hook);
   if (*present == target.start_function())
     return std::unexpected(Refused{.result = EnableResult::unexpected_value,
@@ -265,24 +279,36 @@ Checked<ReplacedHook> plan_hook(const Target& target) {
                       .witness_before = *witness_before};
 }
 
+bool may_be_hook_of(const Target& target, const ReplacedHook& hook) {
+  const StartSites& sites = target.runtime.start_sites;
+  const std::uint64_t default_hook = target.place(sites.default_hook), thread_hook = target.place(sites.thread_hook);
+  const std::uint64_t request_offset = target.layout->state.requested_external_interrupt * word_bytes;
+  const bool is_its_hook = hook.address == target.hook() && hook.replacement == target.start_function() &&
+                           (hook.original == default_hook || (thread_hook != 0 && hook.original == thread_hook));
+  const bool are_its_variables = hook.thread_hook == thread_hook && hook.witness == target.place(sites.blocking_hook) &&
+                                 (hook.directory == 0 || hook.directory == target.place(sites.directory));
+  return is_its_hook && are_its_variables &&
+         (hook.request == 0 || is_domain_state(target, hook.request - request_offset, std::nullopt));
+}
+
 std::optional<std::uint64_t> domain_state_of(const Target& target, std::uint64_t thread_pointer) {
   const auto variables = thread_variables(target, thread_pointer);
   if (!variables) return std::nullopt;
   const auto variable = [&](std::int64_t offset) -> std::uint64_t {
     if (offset == 0) return 0;
-    return target.memory.word(*variables + static_cast<std::uint64_t>(offset)).value_or(0);
+    return target.memory().word(*variables + static_cast<std::uint64_t>(offset)).value_or(0);
   };
   const std::uint64_t domain = variable(target.runtime.domain_self_tls);
   std::optional<std::uint32_t> id;
   if (domain != 0) {
-    const auto number = target.memory.word(domain);
+    const auto number = target.memory().word(domain);
     if (!number) return std::nullopt;
     id = as_int(*number);
   }
   // While the thread is in a system call it does not hold its domain: its own state is in the domain's record.
   std::uint64_t state = variable(target.runtime.caml_state_tls);
   if (state == 0 && domain != 0)
-    state = target.memory.word(domain + target.layout->state_in_domain * word_bytes).value_or(0);
+    state = target.memory().word(domain + target.layout->state_in_domain * word_bytes).value_or(0);
   return is_domain_state(target, state, id) ? std::optional(state) : std::nullopt;
 }
 

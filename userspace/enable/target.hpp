@@ -4,31 +4,19 @@
 #pragma once
 
 #include <cstdint>
-#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
+#include "base/subordinate_users.hpp"
+#include "enable/held_process.hpp"
 #include "enable/hook.hpp"
 #include "enable/pausing.hpp"
-#include "enable/process_memory.hpp"
-#include "enable/suspect_files.hpp"
+#include "enable/suspects.hpp"
 #include "inspect/binary.hpp"
 #include "inspect/procfs.hpp"
-#include "stream/records.hpp"
 
 namespace rtev::enable {
-
-/// Why the events of a process are not switched on.
-struct Refused {
-  EnableResult result{};
-  std::string why{};        ///< for people; may hold any bytes that the process chose
-  std::string hint{};       ///< what the user can do
-  bool is_passing = false;  ///< a moment later it may be otherwise
-};
-template <typename Value>
-using Checked = std::expected<Value, Refused>;
 
 /// Where the runtime of a version of OCaml has what is needed, in words.
 struct VersionLayout {
@@ -43,11 +31,10 @@ enum class EventsState : std::uint8_t { off, active, paused };
 
 /// Addresses are of the process, and lie where they must in the file of its runtime.
 struct Target {
-  std::int32_t pid = 0;
-  std::uint64_t start_ticks = 0;
+  HeldProcess process;
   std::string comm{};
-  ProgramFile file{};  ///< of the runtime
-  ProcessMemory memory;
+  FileIdentity file{};  ///< of the runtime
+  Mapping code{};       ///< of the runtime
   RuntimeBinary runtime{};
   std::uint64_t bias = 0;                 ///< of the runtime: address in the process less the one in the file
   const VersionLayout* layout = nullptr;  ///< never null
@@ -60,15 +47,28 @@ struct Target {
   /// Of a function of the runtime or of its variables; 0 for 0.
   std::uint64_t place(std::uint64_t link_address) const { return link_address == 0 ? 0 : link_address + bias; }
 
+  const ProcessMemory& memory() const { return process.memory(); }
+  UsersProgram users_program() const { return {.file = file, .user = charged_user(process.credentials().user)}; }
+
   Checked<EventsState> events_state() const;
+  /// Refuses if the process or its mappings are not as find_target() found them. To be called right before something is
+  /// written.
+  Checked<void> check_unchanged(const Procfs& procfs) const;
+  /// Whether the other process runs the same program as the same user: a child that was forked, and nothing else.
+  bool is_copy(const Target& child) const;
 };
 
-/// Looks at a process. `start_ticks` tells it from others with its pid; 0: any. May wait for as long as its owner
-/// likes.
-Checked<Target> find_target(const Procfs& procfs, std::int32_t pid, std::uint64_t start_ticks);
+/// Looks at a process. Refuses one that runs no OCaml 5 program, a version of OCaml that is not known to be laid out as
+/// it has to be, and what HeldProcess::may_write() refuses. May wait for as long as the owner of the process likes.
+Checked<Target> find_target(const Procfs& procfs, HeldProcess process);
 
-/// The present hook, if it is one of those that are known: as it is to be put back after it was replaced.
+/// The present hook, if it is one of those that are known: as it is to be put back after it was replaced. Nothing of it
+/// but the addresses and values of this very program.
 Checked<ReplacedHook> plan_hook(const Target& target);
+
+/// Whether a hook that was replaced some time ago can be one of this program, as plan_hook() and find_target() find it
+/// now.
+bool may_be_hook_of(const Target& target, const ReplacedHook& hook);
 
 /// The state of the domain that the thread with this thread pointer runs. Nothing if it runs none, or if a value there
 /// is not what it should be.

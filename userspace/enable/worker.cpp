@@ -55,10 +55,10 @@ bool is_harm(std::uint32_t signal) {
   return std::ranges::find(signals, static_cast<int>(signal)) != signals.end();
 }
 
-Refused suspected(const ProgramFile& file) {
+Refused suspected(const UsersProgram& program) {
   return {.result = EnableResult::suspect,
           .why = "another process of its program came to harm",
-          .hint = "to have it tried again remove " + suspect_path(file)};
+          .hint = "to have it tried again remove " + suspect_path(program)};
 }
 
 Refused refusal_of(const Requirement& missing) {
@@ -68,7 +68,7 @@ Refused refusal_of(const Requirement& missing) {
 EnableAnswer answer_to(const EnableRequest& request, const Target& target, EnableResult result) {
   return {.task = request.task,
           .pid = request.pid,
-          .start_ticks = target.start_ticks,
+          .start_ticks = target.process.start_ticks(),
           .id = request.id,
           .comm = target.comm,
           .result = result};
@@ -84,7 +84,8 @@ Worker::Worker(const EnablerOptions& options, kernel::EnablePrograms programs, J
       guardian_(std::move(guardian)),
       supervision_(supervision),
       answer_(std::move(answer)),
-      suspects_(supervision.suspects) {}
+      suspects_(supervision.suspects),
+      entries_(procfs_) {}
 
 void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   if (request.task == Task::finish) return finish(request, now_ns);
@@ -92,7 +93,8 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   if (const auto late = later_.find(request.pid); late != later_.end() && late->second.request.id != request.id)
     later_.erase(late);
   const Progress::Scope at_work = supervision_.progress.work_on(request.pid);
-  auto found = find_target(procfs_, request.pid, request.start_ticks);
+  auto process = HeldProcess::hold(request.pid, request.start_ticks);
+  auto found = process ? find_target(procfs_, std::move(*process)) : std::unexpected(process.error());
   if (!found) return refuse(request, found.error());
   const auto target = std::make_shared<const Target>(std::move(*found));
   const auto events = target->events_state();
@@ -107,28 +109,28 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
     if (request.task == Task::check) return refuse(request, {.result = EnableResult::resumed}, &*target);
     return resume(request, *target);
   }
-  if (suspects_.contains(target->file)) return refuse(request, suspected(target->file), &*target);
+  if (suspects_.contains(target->users_program())) return refuse(request, suspected(target->users_program()), &*target);
   if (const auto hook = plan_hook(*target); !hook) {
     if (hook.error().is_passing && take_later(request)) return;
     return refuse(request, hook.error(), &*target);
   }
   // The program may have executed itself: then the file of its ring has stayed.
-  if (const auto before = last_enabled_note(request.pid, target->start_ticks); before && request.task != Task::check)
+  if (const auto before = last_enabled_note(request.pid, target->process.start_ticks());
+      before && request.task != Task::check)
     remove_left_ring(procfs_, *target, *before);
-  std::vector<Requirement> requirements = check_requirements(*target, options_.allow_confined);
-  const auto missing = std::ranges::find(requirements, false, &Requirement::is_met);
+  Requirements requirements = check_requirements(*target, options_.allow_confined);
+  const Requirement* const missing = requirements.missing();
   // A child of a program whose events are on may be making its ring.
-  if (missing != requirements.end() && missing->what == free_name && take_later(request)) return;
-  if (missing != requirements.end() || request.task == Task::check) {
-    const Refused refused =
-        missing != requirements.end() ? refusal_of(*missing) : Refused{.result = EnableResult::done};
+  if (missing != nullptr && missing->what == free_name && take_later(request)) return;
+  if (missing != nullptr || request.task == Task::check) {
+    const Refused refused = missing != nullptr ? refusal_of(*missing) : Refused{.result = EnableResult::done};
     EnableAnswer answer = answer_to(request, *target, refused.result);
     answer.why = refused.why;
     answer.hint = refused.hint;
-    answer.requirements = std::move(requirements);
+    answer.requirements = std::move(requirements.list);
     return answer_(std::move(answer));
   }
-  enable(request, target, now_ns);
+  enable(request, target, std::move(requirements), now_ns);
 }
 
 /// Something stands in the way that may pass: takes the request again in a moment, for two seconds. False if it was, or
@@ -160,13 +162,17 @@ void Worker::take_due(std::uint64_t now_ns) {
 /// guardian.
 void Worker::finish(const EnableRequest& request, std::uint64_t now_ns) {
   end_waits(now_ns);
-  while (!waiting_.empty()) forget(waiting_.begin()->first);
+  end();
   later_.clear();
   answer_({.task = request.task, .pid = request.pid, .id = request.id});
 }
 
+void Worker::end() {
+  while (!waiting_.empty()) forget(waiting_.begin()->first);
+}
+
 void Worker::disable(const EnableRequest& request, const Target& target, EventsState events) {
-  const auto noted = enabled_note(target.pid, target.start_ticks);
+  const auto noted = enabled_note(target.process.pid(), target.process.start_ticks());
   const bool is_ours = noted && noted->enabled == Enabled::on && noted->place == target.hook();
   if (!is_ours && request.task == Task::take_back)
     return refuse(request, {.result = EnableResult::nothing_to_do}, &target);
@@ -183,11 +189,13 @@ void Worker::disable(const EnableRequest& request, const Target& target, EventsS
 bool Worker::take_back(const Target& target, std::uint64_t since_ticks) {
   const bool is_forgotten = forget_ring(procfs_, target);
   if (is_forgotten) note(target, Enabled::off, since_ticks);
-  for (const std::int32_t pid : procfs_.children(target.pid)) {
+  for (const std::int32_t pid : procfs_.children(target.process.pid())) {
     const auto stat = procfs_.stat(pid);
-    if (!stat || stat->start_ticks < since_ticks || started_with(pid, start_variable)) continue;
-    const auto child = find_target(procfs_, pid, stat->start_ticks);
-    if (!child || child->file != target.file || child->bias != target.bias) continue;
+    if (!stat || stat->start_ticks < since_ticks) continue;
+    auto process = HeldProcess::hold(pid, stat->start_ticks);
+    if (!process || process->started_with(start_variable)) continue;
+    const auto child = find_target(procfs_, std::move(*process));
+    if (!child || !target.is_copy(*child)) continue;
     const bool is_inherited = enabled_by_us(pid, stat->start_ticks) == Enabled::never;
     if (!is_inherited || child->events_state() != EventsState::active || !set_paused(*child, true)) continue;
     take_back(*child, since_ticks);
@@ -206,7 +214,7 @@ void Worker::take_child(const EnableRequest& request, const Target& target) {
 
 /// The run that has switched its events on leaves them to this one. False if there is none.
 bool Worker::adopt(const EnableRequest& request, const Target& target) {
-  const auto noted = enabled_note(target.pid, target.start_ticks);
+  const auto noted = enabled_note(target.process.pid(), target.process.start_ticks());
   if (!noted || noted->enabled != Enabled::on || !noted->for_a_run) return false;
   if (options_.pauses_at_end) keep(target);
   EnableAnswer answer = answer_to(request, target, EnableResult::nothing_to_do);
@@ -216,7 +224,7 @@ bool Worker::adopt(const EnableRequest& request, const Target& target) {
 }
 
 void Worker::resume(const EnableRequest& request, const Target& target) {
-  if (!options_.resumes_all && enabled_by_us(target.pid, target.start_ticks) == Enabled::never)
+  if (!options_.resumes_all && enabled_by_us(target.process.pid(), target.process.start_ticks()) == Enabled::never)
     return refuse(request,
                   {.result = EnableResult::own_pause,
                    .why = "it paused its events itself",
@@ -232,65 +240,81 @@ void Worker::resume(const EnableRequest& request, const Target& target) {
 }
 
 /// Without the note it is not resumed by a later run, and its ring stays: no reason to fail.
-void Worker::note(const Target& target, Enabled enabled, std::uint64_t since_ticks) const {
-  const auto ring = enabled == Enabled::on ? present_ring(procfs_, target.pid) : std::nullopt;
-  [[maybe_unused]] const auto noted = note_enabled(target.pid, target.start_ticks,
+void Worker::note(const Target& target, Enabled enabled, std::uint64_t since_ticks) {
+  const HeldProcess& process = target.process;
+  const auto ring = enabled == Enabled::on ? present_ring(procfs_, process) : std::nullopt;
+  [[maybe_unused]] const auto noted = note_enabled(process.pid(), process.start_ticks(),
                                                    {.enabled = enabled,
                                                     .for_a_run = options_.pauses_at_end,
                                                     .since_ticks = since_ticks,
                                                     .place = target.hook(),
                                                     .ring_inode = ring ? ring->inode : 0,
                                                     .ring_path = ring ? ring->path : std::string()});
+  entries_.add(process);
 }
 
 /// As the kernel names it; empty if the program maps none that has a name.
 std::string Worker::ring_path(const Target& target) const {
-  return present_ring(procfs_, target.pid).value_or(Mapping{}).path;
+  return present_ring(procfs_, target.process).value_or(Mapping{}).path;
 }
 
 /// Has the guardian pause the events at the end.
 void Worker::keep(const Target& target) {
-  guardian_.keep(target.memory, {.pid = target.pid, .start_ticks = target.start_ticks}, target.flags());
+  const HeldProcess& process = target.process;
+  guardian_.keep(target.memory(), {.pid = process.pid(), .start_ticks = process.start_ticks()}, target.flags());
 }
 
-void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> target, std::uint64_t now_ns) {
+/// A user may take half of the places that others leave: there is always one for somebody else.
+bool Worker::has_place_for(std::uint32_t user) const {
+  const auto own = static_cast<std::size_t>(std::ranges::count_if(
+      waiting_, [user](const auto& entry) { return entry.second.target->users_program().user == user; }));
+  return own < (max_waiting - (waiting_.size() - own)) / 2;
+}
+
+void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> target, Requirements requirements,
+                    std::uint64_t now_ns) {
   if (waiting_.contains(request.pid)) forget(request.pid);
-  if (waiting_.size() >= max_waiting)
-    return refuse(request, {.result = EnableResult::not_running, .why = "too many programs are waited for"},
+  if (!has_place_for(target->users_program().user))
+    return refuse(request, {.result = EnableResult::not_running, .why = "too many programs of its user are waited for"},
                   target.get());
   if (auto wanted = programs_.want(request.pid, 0); !wanted)
     return refuse(request, {.result = EnableResult::no_answer, .why = wanted.error().message()}, target.get());
   std::optional<std::uint64_t> deadline_ns;
   if (request.patience) deadline_ns = now_ns + static_cast<std::uint64_t>(request.patience->count());
-  waiting_.insert_or_assign(request.pid, Program{.request = request,
-                                                 .target = std::move(target),
-                                                 .begin_ns = now_ns,
-                                                 .deadline_ns = deadline_ns,
-                                                 .retry_ns = first_retry_ns,
-                                                 .window_ns = first_window_ns,
-                                                 .checked_ns = now_ns});
+  waiting_.emplace(request.pid, Program{.request = request,
+                                        .target = std::move(target),
+                                        .begin_ns = now_ns,
+                                        .deadline_ns = deadline_ns,
+                                        .requirements = std::move(requirements),
+                                        .retry_ns = first_retry_ns,
+                                        .window_ns = first_window_ns,
+                                        .checked_ns = now_ns});
 }
 
 /// Looks again at what it takes: the program may have slept for hours since.
 bool Worker::has_all(Program& program, std::uint64_t now_ns) {
   const bool is_first_attempt = program.window_ns == first_window_ns;
   if (is_first_attempt && now_ns - program.checked_ns < checked_for_ns) return true;
-  const auto requirements = check_requirements(*program.target, options_.allow_confined);
+  program.requirements = check_requirements(*program.target, options_.allow_confined);
   // Once it was tried the file may be its own: its runtime may be about to start the events.
-  const auto missing = std::ranges::find_if(requirements, [&](const Requirement& requirement) {
+  const auto missing = std::ranges::find_if(program.requirements.list, [&](const Requirement& requirement) {
     return !requirement.is_met && !(program.was_tried && requirement.what == free_name);
   });
   program.checked_ns = monotonic_ns();
-  if (missing == requirements.end()) return true;
+  if (missing == program.requirements.list.end()) return true;
   refuse(program.request, refusal_of(*missing), program.target.get());
   return false;
 }
 
 bool Worker::may_try(const Program& program, std::uint64_t now_ns) const {
-  return now_ns >= next_attempt_ns_ && !program.watched_until_ns && !first_of_.contains(program.target->file);
+  const UsersProgram what = program.target->users_program();
+  const auto next = next_attempt_ns_.find(what.user);
+  return (next == next_attempt_ns_.end() || now_ns >= next->second) && !program.watched_until_ns &&
+         !first_of_.contains(what);
 }
 
 void Worker::step(std::uint64_t now_ns) {
+  entries_.remove_ended();
   std::vector<rtev_running> records;
   programs_.read([&](const rtev_running& record) { records.push_back(record); });
   for (const rtev_running& record : records) {
@@ -299,6 +323,9 @@ void Worker::step(std::uint64_t now_ns) {
     Program& program = found->second;
     if (record.signal != 0) {
       if (is_harm(record.signal)) harmed(program, record.signal);
+    } else if (!record.dumpable && !program.watched_until_ns) {
+      refuse(program.request, privileged(not_dumpable).error(), program.target.get());
+      give_up(program, monotonic_ns());
     } else if (const std::uint64_t now = monotonic_ns();
                may_try(program, now) && record.time_ns + max_report_age_ns > now) {
       program.thread_pointer = record.thread_pointer;
@@ -325,24 +352,32 @@ void Worker::end_waits(std::uint64_t now_ns) {
   for (auto& [pid, program] : waiting_) {
     const Progress::Scope at_work = supervision_.progress.work_on(pid);
     // The runtime may have been about to start them when the last attempt ended.
-    if (program.was_tried && !program.watched_until_ns) {
+    if (program.was_tried && !program.is_on) {
       const auto events = program.target->events_state();
       if (events && *events != EventsState::off) came_on(program, now_ns);
     }
-    const ProgramFile& file = program.target->file;
-    const auto first = first_of_.find(file);
+    const UsersProgram what = program.target->users_program();
+    const auto first = first_of_.find(what);
     const bool is_first = first != first_of_.end() && first->second == pid;
     if (is_first && now_ns + watch_ns >= *program.watched_until_ns + proof_ns) {
-      proved_.insert(file);
+      proved_.insert(what);
       first_of_.erase(first);
     }
-    const auto end_ns = program.watched_until_ns ? program.watched_until_ns : program.deadline_ns;
-    const bool is_gone = !program.target->memory.word(program.target->hook());
-    if (!is_gone && (!end_ns || now_ns < *end_ns)) continue;
-    over.push_back(pid);
-    if (!program.watched_until_ns) answer(program, is_gone ? EnableResult::gone : EnableResult::not_running, now_ns);
+    const bool is_gone = !program.target->memory().is_alive();
+    if (!is_gone && program.watched_until_ns ? now_ns >= *program.watched_until_ns : is_gone) over.push_back(pid);
+    const bool is_late = program.deadline_ns && now_ns >= *program.deadline_ns;
+    if (program.watched_until_ns || (!is_gone && !is_late)) continue;
+    answer(program, is_gone ? EnableResult::gone : EnableResult::not_running, now_ns);
+    give_up(program, now_ns);
   }
   for (const std::int32_t pid : over) forget(pid);
+}
+
+/// The program was answered. If it was tried it is watched for a while: it may come to harm.
+void Worker::give_up(Program& program, std::uint64_t now_ns) {
+  end_attempts(procfs_, *program.target, program.prepared, journal_);
+  program.watched_until_ns = program.was_tried ? now_ns + watch_ns : now_ns;
+  [[maybe_unused]] const auto wanted = programs_.want(program.request.pid, no_reports);
 }
 
 std::optional<std::uint64_t> Worker::next_step_ns() {
@@ -356,7 +391,7 @@ void Worker::attempt(Program& program, std::uint64_t now_ns) {
   const Progress::Scope at_work = supervision_.progress.work_on(pid);
   const auto events = program.target->events_state();
   if (program.was_tried && events && *events != EventsState::off) return came_on(program, now_ns);
-  if (!has_all(program, now_ns)) return forget(pid);
+  if (!has_all(program, now_ns)) return give_up(program, now_ns);
   if (!program.was_tried) {
     program.begin_ns = now_ns;
     program.tried_ticks = boot_ticks();
@@ -364,33 +399,33 @@ void Worker::attempt(Program& program, std::uint64_t now_ns) {
     if (options_.pauses_at_end) keep(*program.target);
   }
   program.was_tried = true;
-  const auto is_on = start_events(procfs_, *program.target, program.thread_pointer, program.window_ns, journal_,
-                                  guardian_, supervision_);
+  const auto started = start_events(procfs_, *program.target, program.thread_pointer, program.window_ns,
+                                    program.requirements, program.prepared, journal_, guardian_, supervision_);
   const std::uint64_t begin_ns = std::exchange(now_ns, monotonic_ns());
-  if (!is_on) {
-    refuse(program.request, is_on.error(), program.target.get());
-    return forget(pid);
+  if (!started) {
+    refuse(program.request, started.error(), program.target.get());
+    return give_up(program, now_ns);
   }
-  if (!*is_on) {
-    // If its thread has no domain, and after the longest attempt, it is tried again when it runs the next time.
-    const bool goes_on = now_ns - begin_ns >= program.window_ns && program.window_ns < max_replaced_ns;
-    program.window_ns = goes_on ? window_growth * program.window_ns : first_window_ns;
-    if (!goes_on) program.thread_pointer = 0;
-    [[maybe_unused]] const auto wanted = programs_.want(pid, now_ns + program.retry_ns);
-    program.retry_ns = std::min(2 * program.retry_ns, last_retry_ns);
-    return;
-  }
-  came_on(program, now_ns);
+  if (*started == Started::yes) return came_on(program, now_ns);
+  // If its thread has no domain, and after the longest attempt, it is tried again when it runs the next time.
+  const bool goes_on = now_ns - begin_ns >= program.window_ns && program.window_ns < max_replaced_ns;
+  program.window_ns = goes_on ? window_growth * program.window_ns : first_window_ns;
+  if (!goes_on) program.thread_pointer = 0;
+  [[maybe_unused]] const auto wanted = programs_.want(pid, now_ns + program.retry_ns);
+  program.retry_ns = std::min(2 * program.retry_ns, last_retry_ns);
 }
 
 void Worker::came_on(Program& program, std::uint64_t now_ns) {
   const std::int32_t pid = program.request.pid;
+  const UsersProgram what = program.target->users_program();
   note(*program.target, Enabled::on, program.tried_ticks);
-  free_removed_rings(procfs_, *program.target);
   answer(program, EnableResult::done, now_ns);
-  next_attempt_ns_ = now_ns + second_ns / options_.max_per_second;
+  end_attempts(procfs_, *program.target, program.prepared, journal_);
+  free_removed_rings(procfs_, *program.target);
+  program.is_on = true;
+  next_attempt_ns_[what.user] = now_ns + second_ns / options_.max_per_second;
   program.watched_until_ns = now_ns + watch_ns;
-  if (!proved_.contains(program.target->file)) first_of_.emplace(program.target->file, pid);
+  if (!proved_.contains(what)) first_of_.emplace(what, pid);
   [[maybe_unused]] const auto wanted = programs_.want(pid, no_reports);
 }
 
@@ -399,19 +434,19 @@ void Worker::harmed(const Program& program, std::uint32_t signal) {
     answer(program, EnableResult::gone, monotonic_ns());
     return forget(program.request.pid);
   }
-  const ProgramFile file = program.target->file;
-  suspects_.insert(file);
+  const UsersProgram what = program.target->users_program();
+  suspects_.insert(what);
   EnableAnswer answer = answer_to(program.request, *program.target, EnableResult::suspect);
   answer.is_correction = program.watched_until_ns.has_value();
   answer.why = fmt::format("it died by signal {} when its events were switched on", signal);
-  answer.hint = "its program is left alone from now on; to have it tried again remove " + suspect_path(file);
-  answer.harmed = HarmedFile{.device = file.first, .inode = file.second};
+  answer.hint = "its program is left alone from now on; to have it tried again remove " + suspect_path(what);
+  answer.harmed = HarmedProgram{.device = what.file.first, .inode = what.file.second, .user = what.user};
   answer_(std::move(answer));
   forget(program.request.pid);
   std::vector<std::int32_t> others;
   for (const auto& [pid, other] : waiting_) {
-    if (other.target->file != file || other.watched_until_ns) continue;
-    refuse(other.request, suspected(file), other.target.get());
+    if (other.target->users_program() != what || other.watched_until_ns) continue;
+    refuse(other.request, suspected(what), other.target.get());
     others.push_back(pid);
   }
   for (const std::int32_t pid : others) forget(pid);
@@ -421,7 +456,7 @@ void Worker::refuse(const EnableRequest& request, const Refused& refused, const 
   const auto stat = target == nullptr ? procfs_.stat(request.pid) : std::nullopt;
   answer_({.task = request.task,
            .pid = request.pid,
-           .start_ticks = target != nullptr ? target->start_ticks : request.start_ticks,
+           .start_ticks = target != nullptr ? target->process.start_ticks() : request.start_ticks,
            .id = request.id,
            .comm = target != nullptr ? target->comm
                    : stat            ? stat->comm
@@ -449,7 +484,10 @@ void Worker::answer(const Program& program, EnableResult result, std::uint64_t n
 
 void Worker::forget(std::int32_t pid) {
   programs_.forget(pid);
-  waiting_.erase(pid);
+  if (const auto waiting = waiting_.find(pid); waiting != waiting_.end()) {
+    end_attempts(procfs_, *waiting->second.target, waiting->second.prepared, journal_);
+    waiting_.erase(waiting);
+  }
   std::erase_if(first_of_, [pid](const auto& entry) { return entry.second == pid; });
 }
 

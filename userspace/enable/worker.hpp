@@ -2,6 +2,8 @@
 // What the enabler process does with requests.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -11,6 +13,7 @@
 #include <utility>
 
 #include "enable/attempt.hpp"
+#include "enable/enabled_entries.hpp"
 #include "enable/enabler.hpp"
 #include "inspect/enabled_list.hpp"
 #include "kernel/enable_programs.hpp"
@@ -22,15 +25,18 @@ namespace rtev::enable {
 class Worker {
  public:
   using Answer = std::function<void(EnableAnswer)>;
+  /// Of `options.max_per_second` and of programs that wait, each user has a share.
   Worker(const EnablerOptions& options, kernel::EnablePrograms programs, Journal journal, Guardian guardian,
          const Supervision& supervision, Answer answer);
 
   void take(const EnableRequest& request, std::uint64_t now_ns);
   /// Readable when step() has something to do, besides what time decides.
-  int event_fd() const { return programs_.fd(); }
+  std::array<int, 2> event_fds() const { return {programs_.fd(), entries_.event_fd()}; }
   /// Continues with programs that run now, and gives up those that did not run in time.
   void step(std::uint64_t now_ns);
   std::optional<std::uint64_t> next_step_ns();
+  /// Gives up all programs, so that nothing of attempts on them stays.
+  void end();
 
  private:
   struct Program {
@@ -38,13 +44,16 @@ class Worker {
     std::shared_ptr<const Target> target;
     std::uint64_t begin_ns = 0;                ///< of the request, later of the first attempt
     std::optional<std::uint64_t> deadline_ns;  ///< to run
+    Requirements requirements{};               ///< as they were checked last
     std::uint64_t retry_ns = 0;                ///< time between attempts, grows
     std::uint64_t window_ns = 0;               ///< of the next attempt, grows
     std::uint64_t thread_pointer = 0;          ///< of the thread that ran; 0: none, a report is waited for
     std::uint64_t checked_ns = 0;              ///< when its requirements were
     bool was_tried = false;
     std::uint64_t tried_ticks = 0;  ///< when it was first: children that were forked later have its ring
-    std::optional<std::uint64_t> watched_until_ns{};  ///< its events are on: whether it comes to harm
+    Prepared prepared{};
+    std::optional<std::uint64_t> watched_until_ns{};  ///< it was answered: whether it comes to harm
+    bool is_on = false;
   };
 
   /// A request that is taken again.
@@ -57,12 +66,14 @@ class Worker {
   using Programs = std::map<std::int32_t, Program>;
 
   Programs::iterator find_asleep(std::uint64_t now_ns);
-  void enable(const EnableRequest& request, std::shared_ptr<const Target> target, std::uint64_t now_ns);
+  void enable(const EnableRequest& request, std::shared_ptr<const Target> target, Requirements requirements,
+              std::uint64_t now_ns);
   bool has_all(Program& program, std::uint64_t now_ns);
   void attempt(Program& program, std::uint64_t now_ns);
   void came_on(Program& program, std::uint64_t now_ns);
   void refuse(const EnableRequest& request, const Refused& refused, const Target* target = nullptr);
   void answer(const Program& program, EnableResult result, std::uint64_t now_ns);
+  void give_up(Program& program, std::uint64_t now_ns);
   void harmed(const Program& program, std::uint32_t signal);
   void forget(std::int32_t pid);
   void resume(const EnableRequest& request, const Target& target);
@@ -71,12 +82,13 @@ class Worker {
   void take_child(const EnableRequest& request, const Target& target);
   void finish(const EnableRequest& request, std::uint64_t now_ns);
   bool take_back(const Target& target, std::uint64_t since_ticks);
-  void note(const Target& target, Enabled enabled, std::uint64_t since_ticks) const;
+  void note(const Target& target, Enabled enabled, std::uint64_t since_ticks);
   std::string ring_path(const Target& target) const;
   bool take_later(const EnableRequest& request);
   void take_due(std::uint64_t now_ns);
   void keep(const Target& target);
   bool may_try(const Program& program, std::uint64_t now_ns) const;
+  bool has_place_for(std::uint32_t user) const;
   void end_waits(std::uint64_t now_ns);
 
   EnablerOptions options_;
@@ -89,11 +101,12 @@ class Worker {
   Programs waiting_;                     ///< by pid; also those that are watched
   std::map<std::int32_t, Later> later_;  ///< by pid
   /// Of a binary that is not proved: whose events came on a moment ago. The others wait.
-  std::map<ProgramFile, std::int32_t> first_of_;
-  std::set<ProgramFile> proved_;
-  SuspectFiles suspects_;
-  std::uint64_t next_check_ns_ = 0;    ///< of what waits
-  std::uint64_t next_attempt_ns_ = 0;  ///< see EnablerOptions::max_per_second
+  std::map<UsersProgram, std::int32_t> first_of_;
+  std::set<UsersProgram> proved_;
+  Suspects suspects_;
+  EnabledEntries entries_;
+  std::uint64_t next_check_ns_ = 0;                         ///< of what waits
+  std::map<std::uint32_t, std::uint64_t> next_attempt_ns_;  ///< by user: see EnablerOptions::max_per_second
 };
 
 }  // namespace rtev::enable

@@ -30,11 +30,18 @@ std::string program_of(std::int32_t pid) {
   return fmt::format("{}:{} {}\n", status.stx_dev_major, status.stx_dev_minor, status.stx_ino);
 }
 
+/// Only root may read an entry. A tracer that sudo started is not root when it looks: the mode tells it the state.
+constexpr mode_t on_mode = 0600, off_mode = 0400;
+
 constexpr std::size_t max_entry_bytes = PATH_MAX + 256;
 constexpr std::string_view on_text = "on", run_text = "run", off_text = "off";
 
+std::filesystem::path path_of(std::int32_t pid, std::uint64_t start_ticks) {
+  return std::filesystem::path(enabled_directory) / state_file_name(pid, start_ticks);
+}
+
 std::optional<std::string> read_entry(std::int32_t pid, std::uint64_t start_ticks) {
-  return read_small_file(std::filesystem::path(enabled_directory) / state_file_name(pid, start_ticks), max_entry_bytes);
+  return read_small_file(path_of(pid, start_ticks), max_entry_bytes);
 }
 
 /// What follows the program: times and places, a word, the inode and the path of the ring.
@@ -60,11 +67,12 @@ Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, EnabledNo
   if (!directory) return std::unexpected(directory.error());
   const std::string name = state_file_name(pid, start_ticks);
   const UniqueFd file(
-      ::openat(directory->get(), name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
+      ::openat(directory->get(), name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, on_mode));
   const std::string_view word = note.enabled != Enabled::on ? off_text : note.for_a_run ? run_text : on_text;
   const std::string entry = fmt::format("{}{} {} {} {} {}", program_of(pid), note.since_ticks, note.place, word,
                                         note.ring_inode, note.ring_path);
-  if (!file || ::write(file.get(), entry.data(), entry.size()) != static_cast<ssize_t>(entry.size()))
+  if (!file || ::fchmod(file.get(), note.enabled == Enabled::on ? on_mode : off_mode) != 0 ||
+      ::write(file.get(), entry.data(), entry.size()) != static_cast<ssize_t>(entry.size()))
     return errno_error(errno, "cannot write", std::filesystem::path(enabled_directory) / name);
   return {};
 }
@@ -84,19 +92,36 @@ std::optional<EnabledNote> enabled_note(std::int32_t pid, std::uint64_t start_ti
   return parse_note(std::string_view(*entry).substr(program.size()));
 }
 
-Enabled enabled_by_us(std::int32_t pid, std::uint64_t start_ticks) {
-  const auto note = enabled_note(pid, start_ticks);
-  return note ? note->enabled : Enabled::never;
+std::optional<Enabled> enabled_by_us(std::int32_t pid, std::uint64_t start_ticks) {
+  if (const auto note = enabled_note(pid, start_ticks)) return note->enabled;
+  const std::filesystem::path path = path_of(pid, start_ticks);
+  const bool is_hidden = ::access(path.c_str(), R_OK) != 0 && errno == EACCES;
+  return is_hidden ? std::nullopt : std::optional(Enabled::never);
 }
 
-void forget_ended(const Procfs& procfs) {
+std::optional<Enabled> last_enabled_state(std::int32_t pid, std::uint64_t start_ticks) {
+  struct stat status{};
+  if (::lstat(path_of(pid, start_ticks).c_str(), &status) != 0) return std::nullopt;
+  return (status.st_mode & S_IWUSR) != 0 ? Enabled::on : Enabled::off;
+}
+
+void forget_enabled(std::int32_t pid, std::uint64_t start_ticks) {
+  ::unlink(path_of(pid, start_ticks).c_str());
+}
+
+std::vector<NotedProcess> forget_ended(const Procfs& procfs) {
+  std::vector<NotedProcess> living;
   std::error_code error;
   for (const auto& file : std::filesystem::directory_iterator(enabled_directory, error)) {
     const std::string name = file.path().filename();
     const auto pid = parse_number<std::int32_t>(name.substr(0, name.find('-')));
     const auto stat = pid ? procfs.stat(*pid) : std::nullopt;
-    if (!stat || stat->ending || state_file_name(*pid, stat->start_ticks) != name) ::unlink(file.path().c_str());
+    if (!stat || stat->ending || state_file_name(*pid, stat->start_ticks) != name)
+      ::unlink(file.path().c_str());
+    else
+      living.push_back({.pid = *pid, .start_ticks = stat->start_ticks});
   }
+  return living;
 }
 
 }  // namespace rtev

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "inspect/procfs.hpp"
 #include "rtev/error.hpp"
@@ -29,14 +30,25 @@ struct EnabledNote {
   std::string ring_path{};        ///< as the kernel named it; may hold any bytes
 };
 
-/// Needs root. `start_ticks` is field 22 of /proc/PID/stat.
+/// Needs root, who alone may read the entry: it has addresses of the process. `start_ticks` is field 22 of
+/// /proc/PID/stat.
 Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, EnabledNote note);
 /// Nothing if there is none, or the process runs another program by now.
 std::optional<EnabledNote> enabled_note(std::int32_t pid, std::uint64_t start_ticks);
-Enabled enabled_by_us(std::int32_t pid, std::uint64_t start_ticks);
+/// Likewise, in one word. Nothing if there is an entry that this process may not read.
+std::optional<Enabled> enabled_by_us(std::int32_t pid, std::uint64_t start_ticks);
+/// Whether the program of the last entry is on or off now, for everybody: nothing if there is no entry.
+std::optional<Enabled> last_enabled_state(std::int32_t pid, std::uint64_t start_ticks);
 /// What was noted last of any of the programs that the process ran.
 std::optional<EnabledNote> last_enabled_note(std::int32_t pid, std::uint64_t start_ticks);
-/// Removes the entries of processes that have ended.
-void forget_ended(const Procfs& procfs);
+/// Removes the entry of a process that has ended.
+void forget_enabled(std::int32_t pid, std::uint64_t start_ticks);
+
+struct NotedProcess {
+  std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;
+};
+/// Removes the entries of processes that have ended. Returns those of the others.
+std::vector<NotedProcess> forget_ended(const Procfs& procfs);
 
 }  // namespace rtev

@@ -33,8 +33,8 @@ std::vector<EnabledWatch::Change> EnabledWatch::take() const {
       const auto pid = parse_number<std::int32_t>(take_until(name, '-'));
       const auto start_ticks = parse_number<std::uint64_t>(name);
       if (!pid || !start_ticks) continue;
-      if (const auto noted = last_enabled_note(*pid, *start_ticks))
-        changes.push_back({.pid = *pid, .start_ticks = *start_ticks, .enabled = noted->enabled});
+      if (const auto state = last_enabled_state(*pid, *start_ticks))
+        changes.push_back({.pid = *pid, .start_ticks = *start_ticks, .enabled = *state});
     }
   }
   return changes;

@@ -20,9 +20,10 @@ std::string_view to_string(Unreadable why) {
 
 std::string_view to_string(EnableResult result) {
   static constexpr std::string_view names[]{
-      "done",    "resumed",          "nothing to do", "gone",        "no OCaml",  "unknown version", "no symbols",
-      "denied",  "unexpected value", "directory",     "space",       "limit",     "memory",          "seccomp",
-      "profile", "debugged",         "suspect",       "not running", "no answer", "own pause",       "switched off"};
+      "done",       "resumed",   "nothing to do",    "gone",      "no OCaml", "unknown version",
+      "no symbols", "denied",    "unexpected value", "directory", "space",    "limit",
+      "memory",     "seccomp",   "profile",          "debugged",  "suspect",  "not running",
+      "no answer",  "own pause", "switched off",     "privileged"};
   return name_at(names, result);
 }
 

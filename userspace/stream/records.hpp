@@ -67,6 +67,7 @@ enum class EnableResult : std::int64_t {
   no_answer,         ///< its memory, or the kernel, did not answer in time
   own_pause,         ///< it paused its events itself
   switched_off,      ///< no attempt: another run of rtev-bpf, or disable, has switched its events off
+  privileged,        ///< its rights are not those of one user
 };
 constexpr bool is_good(EnableResult result) {
   return result <= EnableResult::nothing_to_do;

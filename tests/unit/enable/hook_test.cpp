@@ -2,6 +2,7 @@
 // Replaced hooks are put back: by hand, by the guardian, and from the journal. The program is this process.
 #include "enable/hook.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -36,10 +37,10 @@ class Hook : public ::testing::Test {
             .witness_before = witness_,
             .request = reinterpret_cast<std::uint64_t>(&request_)};
   }
-  ProcessMemory memory() const {
-    auto memory = ProcessMemory::open(::getpid());
-    EXPECT_TRUE(memory) << memory.error().message();
-    return std::move(*memory);
+  static ProcessMemory memory() {
+    UniqueFd fd(::open("/proc/self/mem", O_RDWR | O_CLOEXEC));
+    EXPECT_TRUE(fd);
+    return ProcessMemory(std::move(fd));
   }
   bool is_put_back_soon() const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -65,11 +66,25 @@ TEST_F(Hook, OfTheThreadsLibraryClearsTheRequestItself) {
   EXPECT_EQ(request_, 1u);
 }
 
-TEST_F(Hook, ThatIsPutBackAlreadyHasItsRequestWithdrawn) {
+TEST_F(Hook, ThatIsPutBackAlreadyIsLeftAlone) {
   const ReplacedHook hook = replaced();
   hook_ = original;
   EXPECT_TRUE(put_back(memory(), hook));
+  EXPECT_EQ(request_, 1u) << "it may be anybody's by now";
+  withdraw_request(memory(), hook);
   EXPECT_EQ(request_, 0u);
+}
+
+TEST_F(Hook, LeadsToTheDirectoryOnlyForAWhile) {
+  ReplacedHook hook = replaced();
+  alignas(8) std::uint64_t directory = 0x5000;
+  hook.directory = reinterpret_cast<std::uint64_t>(&directory);
+  hook.directory_text = 0x5000;
+  restore_directory(memory(), hook);
+  EXPECT_EQ(directory, 0u);
+  directory = 0x6000;
+  restore_directory(memory(), hook);
+  EXPECT_EQ(directory, 0x6000u) << "the program has set it";
 }
 
 TEST_F(Hook, ThatTheProgramHasSetIsKept) {
@@ -143,13 +158,17 @@ TEST_F(Hook, IsLeftToThisProcessThatReleasesIt) {
 TEST_F(Hook, IsFoundInTheJournal) {
   const auto journal = Journal::open(dir_ / "hooks");
   ASSERT_TRUE(journal) << journal.error().message();
-  const JournalEntry entry{.pid = 4711, .start_ticks = 12345, .hook = replaced()};
+  const JournalEntry entry{.pid = 4711,
+                           .start_ticks = 12345,
+                           .program = {7, 8},
+                           .user = 1000,
+                           .hook = replaced(),
+                           .ring_inode = 9,
+                           .ring_path = "/tmp/a b\n4711.events"};
   ASSERT_TRUE(journal->add(entry));
   const auto left = journal->entries();
   ASSERT_EQ(left.size(), 1u);
-  EXPECT_EQ(left[0].pid, entry.pid);
-  EXPECT_EQ(left[0].start_ticks, entry.start_ticks);
-  EXPECT_EQ(left[0].hook, entry.hook);
+  EXPECT_EQ(left[0], entry);
   journal->remove(entry);
   EXPECT_TRUE(journal->entries().empty());
 }

@@ -74,7 +74,8 @@ std::vector<PsRow> rows_of(const ProcessLister& lister, const StatsReport& repor
   for (const auto& [index, info] : lister.registry().indexed_processes()) {
     PsRow row{.info = &info,
               .use = lister.use_of(index),
-              .is_enabled = enabled_by_us(info.pid, info.start_ticks) == Enabled::on,
+              .is_enabled =
+                  enabled_by_us(info.pid, info.start_ticks).transform(std::bind_front(std::equal_to(), Enabled::on)),
               .events_per_second = static_cast<double>(info.words.events) / lister.seconds(),
               .uptime_s = uptime_of(info)};
     const auto stats = std::ranges::find(report.processes, info.pid, &ProcessStats::pid);

@@ -46,7 +46,8 @@ std::string_view explain(EnableResult result) {
                                             "not done: it did not run in time",
                                             "not done: its memory, or the kernel, did not answer in time",
                                             "not done: it paused its events itself",
-                                            "switched off again by another run of rtev-bpf"};
+                                            "switched off again by another run of rtev-bpf",
+                                            "not done: its rights are not those of one user"};
   return name_at(texts, result);
 }
 

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// The file of a ring that is made for a program: nobody else's, in nobody else's directory. The program is a child of
+// another user, the directory changes under its feet.
+#include "enable/ring_place.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "support/temp_dir.hpp"
+#include "unit/enable/child.hpp"
+
+namespace rtev::enable {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+constexpr uid_t user = 12345, attacker = 54321;
+
+class RingPlaceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "makes files of other users, which takes root";
+    own(dir_.path(), user, 0755);
+    child_.emplace([this] {
+      ::chdir(dir_.path().c_str());
+      ::setresgid(user, user, user);
+      ::setresuid(user, user, user);
+      ::prctl(PR_SET_DUMPABLE, 1);
+    });
+    auto held = HeldProcess::hold(child_->pid(), 0);
+    ASSERT_TRUE(held) << held.error().why;
+    process_.emplace(std::move(*held));
+    ring_ = dir_ / (std::to_string(child_->pid()) + ".events");
+  }
+  static void own(const fs::path& path, uid_t owner, mode_t mode) {
+    ASSERT_EQ(::lchown(path.c_str(), owner, owner), 0);
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+  }
+  Checked<RingFile> make() const { return RingFile::make(procfs_, *process_, dir_.path()); }
+  void expect_refused(const std::string& why) const {
+    const auto made = make();
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().result, EnableResult::directory);
+    EXPECT_THAT(made.error().why, HasSubstr(why));
+  }
+
+  test::TempDir dir_;
+  Procfs procfs_;
+  std::optional<Child> child_;
+  std::optional<HeldProcess> process_;
+  fs::path ring_;
+};
+
+TEST_F(RingPlaceTest, IsAnEmptyFileOfTheProgram) {
+  const auto made = make();
+  ASSERT_TRUE(made) << made.error().why;
+  struct stat status{};
+  ASSERT_EQ(::lstat(ring_.c_str(), &status), 0);
+  EXPECT_TRUE(S_ISREG(status.st_mode));
+  EXPECT_EQ(status.st_mode & 07777u, 0600u);
+  EXPECT_EQ(status.st_uid, user);
+  EXPECT_EQ(status.st_gid, user);
+  EXPECT_EQ(status.st_size, 0);
+  EXPECT_EQ(made->inode(), status.st_ino);
+  EXPECT_EQ(made->path(), ring_);
+  EXPECT_TRUE(made->is_in_place(procfs_));
+}
+
+TEST_F(RingPlaceTest, OfAProgramThatWorksThereNeedsNoPath) {
+  const auto made = RingFile::make(procfs_, *process_, "");
+  ASSERT_TRUE(made) << made.error().why;
+  EXPECT_TRUE(fs::exists(ring_));
+  EXPECT_EQ(made->path(), ring_.filename());
+}
+
+TEST_F(RingPlaceTest, IsRemovedUnlessItIsKept) {
+  {
+    const auto made = make();
+  }
+  EXPECT_FALSE(fs::exists(ring_));
+  {
+    make()->keep();
+  }
+  EXPECT_TRUE(fs::exists(ring_));
+}
+
+TEST_F(RingPlaceTest, IsNotMadeWhereSomethingIs) {
+  std::ofstream(ring_) << "of somebody";
+  expect_refused("File exists");
+  fs::remove(ring_);
+  fs::create_directory(ring_);
+  expect_refused("File exists");
+  fs::remove(ring_);
+  fs::create_symlink(dir_ / "victim", ring_);
+  expect_refused("File exists");
+  EXPECT_FALSE(fs::exists(dir_ / "victim"));
+}
+
+TEST_F(RingPlaceTest, IsNotMadeInADirectoryOfAnother) {
+  own(dir_.path(), attacker, 0777);
+  expect_refused("belongs to user 54321");
+  own(dir_.path(), user, 0777);
+  expect_refused("others may write");
+  EXPECT_FALSE(fs::exists(ring_));
+}
+
+TEST_F(RingPlaceTest, IsNotMadeWhereTheProgramMayNot) {
+  own(dir_.path(), 0, 0755);
+  expect_refused("Permission denied");
+  EXPECT_EQ(look_at_ring_place(*process_, dir_.path())->access_error, EACCES);
+}
+
+TEST_F(RingPlaceTest, IsNotMadeWhereTheProgramDoesNotCome) {
+  const fs::path inside = dir_ / "hidden" / "inside";
+  fs::create_directories(inside);
+  own(inside, user, 0700);
+  own(dir_ / "hidden", 0, 0700);
+  EXPECT_EQ(look_at_ring_place(*process_, inside)->access_error, EACCES);
+  EXPECT_FALSE(RingFile::make(procfs_, *process_, inside));
+}
+
+TEST_F(RingPlaceTest, ThatWasReplacedStays) {
+  {
+    const auto made = make();
+    ASSERT_TRUE(made);
+    fs::rename(ring_, dir_ / "moved");
+    std::ofstream(ring_) << "another one";
+    EXPECT_FALSE(made->is_in_place(procfs_));
+  }
+  EXPECT_TRUE(fs::exists(ring_));
+}
+
+TEST_F(RingPlaceTest, OfAProgramThatHasEndedIsRemoved) {
+  {
+    const auto made = make();
+    ASSERT_TRUE(made);
+    child_.reset();
+  }
+  EXPECT_FALSE(fs::exists(ring_));
+  EXPECT_FALSE(make());
+}
+
+TEST_F(RingPlaceTest, IsSeenWhenItsNameIsTaken) {
+  EXPECT_TRUE(look_at_ring_place(*process_, dir_.path())->is_usable());
+  fs::create_symlink("nowhere", ring_);
+  EXPECT_TRUE(look_at_ring_place(*process_, dir_.path())->is_taken);
+}
+
+TEST_F(RingPlaceTest, IsRemovedByItsNumberOnly) {
+  std::ofstream(ring_) << "ring";
+  own(ring_, user, 0600);
+  struct stat status{};
+  ASSERT_EQ(::stat(ring_.c_str(), &status), 0);
+  EXPECT_FALSE(remove_ring_file(procfs_, *process_, ring_, status.st_ino + 1));
+  EXPECT_TRUE(fs::exists(ring_));
+  EXPECT_TRUE(remove_ring_file(procfs_, *process_, ring_, status.st_ino));
+  EXPECT_FALSE(fs::exists(ring_));
+}
+
+TEST_F(RingPlaceTest, IsNotRemovedFromADirectoryOfAnother) {
+  std::ofstream(ring_) << "ring";
+  struct stat status{};
+  ASSERT_EQ(::stat(ring_.c_str(), &status), 0);
+  own(dir_.path(), attacker, 0755);
+  EXPECT_FALSE(remove_ring_file(procfs_, *process_, ring_, status.st_ino));
+  EXPECT_TRUE(fs::exists(ring_));
+}
+
+}  // namespace
+}  // namespace rtev::enable

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// Directories that others can replace or write to are not opened.
+#include "enable/safe_path.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "support/temp_dir.hpp"
+
+namespace rtev::enable {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+constexpr uid_t user = 12345, attacker = 54321;
+
+class SafePathTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "makes files of other users, which takes root";
+    make("", user, 0755);
+  }
+  /// A directory below that of the test.
+  void make(const fs::path& path, uid_t owner, mode_t mode) const {
+    fs::create_directories(dir_ / path);
+    ASSERT_EQ(::chown((dir_ / path).c_str(), owner, owner), 0);
+    ASSERT_EQ(::chmod((dir_ / path).c_str(), mode), 0);
+  }
+  void link(const fs::path& target, const fs::path& path, uid_t owner) const {
+    fs::create_symlink(target, dir_ / path);
+    ASSERT_EQ(::lchown((dir_ / path).c_str(), owner, owner), 0);
+  }
+  auto open(const std::string& path) const {
+    const UniqueFd root(::open(path.starts_with("/") ? "/" : dir_.path().c_str(), O_PATH | O_CLOEXEC));
+    return SafePath(credentials_, ::getpid(), nullptr).open(root, root, path);
+  }
+  std::string insecure(const std::string& path) const {
+    const auto opened = open(path);
+    return opened ? "opened" : opened.error().insecure;
+  }
+  static bool is_same(const UniqueFd& fd, const fs::path& path) {
+    struct stat first{}, second{};
+    return ::fstat(fd.get(), &first) == 0 && ::stat(path.c_str(), &second) == 0 && first.st_ino == second.st_ino;
+  }
+
+  test::TempDir dir_;
+  Credentials credentials_{.user = user, .group = user};
+};
+
+TEST_F(SafePathTest, OpensDirectoriesOfTheUserAndOfRoot) {
+  make("of_root", 0, 0755);
+  make("of_root/of_user", user, 0700);
+  const auto opened = open("of_root/of_user");
+  ASSERT_TRUE(opened) << opened.error().insecure;
+  EXPECT_TRUE(is_same(*opened, dir_ / "of_root/of_user"));
+  EXPECT_TRUE(open(""));
+  EXPECT_TRUE(open((dir_ / "of_root").native()));
+}
+
+TEST_F(SafePathTest, OpensASharedDirectoryThatIsSticky) {
+  make("shared", 0, 01777);
+  EXPECT_TRUE(open("shared"));
+  make("shared/own", user, 0700);
+  EXPECT_TRUE(open("shared/own"));
+}
+
+TEST_F(SafePathTest, RefusesWhatOthersOwn) {
+  make("of_attacker", attacker, 0755);
+  make("of_attacker/of_user", user, 0755);
+  EXPECT_THAT(insecure("of_attacker"), HasSubstr("belongs to user 54321"));
+  EXPECT_THAT(insecure("of_attacker/of_user"), HasSubstr("belongs to user 54321"));
+}
+
+TEST_F(SafePathTest, RefusesWhereOthersMayWrite) {
+  make("of_group", user, 0775);
+  make("of_all", user, 0757);
+  make("of_all/of_user", user, 0700);
+  EXPECT_THAT(insecure("of_group"), HasSubstr("group or others may write"));
+  EXPECT_THAT(insecure("of_all"), HasSubstr("group or others may write"));
+  EXPECT_THAT(insecure("of_all/of_user"), HasSubstr("group or others may write"));
+}
+
+TEST_F(SafePathTest, FollowsLinksOfTheUserAndOfRootOnly) {
+  make("place", user, 0755);
+  make("shared", 0, 01777);
+  link("../place", "shared/of_user", user);
+  link("../place", "shared/of_root", 0);
+  link("../place", "shared/of_attacker", attacker);
+  EXPECT_TRUE(open("shared/of_user"));
+  EXPECT_TRUE(open("shared/of_root"));
+  EXPECT_THAT(insecure("shared/of_attacker"), HasSubstr("a link on the way to it belongs to user 54321"));
+}
+
+TEST_F(SafePathTest, ChecksWhereALinkLeads) {
+  make("of_attacker", attacker, 0755);
+  link("of_attacker", "link", user);
+  link((dir_ / "of_attacker").native(), "absolute", user);
+  EXPECT_THAT(insecure("link"), HasSubstr("belongs to user 54321"));
+  EXPECT_THAT(insecure((dir_ / "absolute").native()), HasSubstr("belongs to user 54321"));
+}
+
+TEST_F(SafePathTest, DoesNotLeaveTheWorkingDirectory) {
+  make("place", user, 0755);
+  link("/", "away", user);
+  EXPECT_TRUE(open("place/.."));
+  EXPECT_EQ(open("..").error().code, ELOOP);
+  EXPECT_EQ(open("away").error().code, ELOOP);
+}
+
+TEST_F(SafePathTest, EndsWhereLinksGoInCircles) {
+  link("second", "first", user);
+  link("first", "second", user);
+  EXPECT_EQ(open("first").error().code, ELOOP);
+}
+
+TEST_F(SafePathTest, OpensNoFile) {
+  ASSERT_TRUE(UniqueFd(::open((dir_ / "file").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600)));
+  ASSERT_EQ(::chown((dir_ / "file").c_str(), user, user), 0);
+  EXPECT_EQ(open("file").error().code, ENOTDIR);
+  EXPECT_EQ(open("none").error().code, ENOENT);
+}
+
+}  // namespace
+}  // namespace rtev::enable

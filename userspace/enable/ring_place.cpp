@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+#include "enable/ring_place.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <expected>
+#include <filesystem>
+#include <system_error>
+
+#include "enable/as_program.hpp"
+#include "enable/process_status.hpp"
+#include "enable/safe_path.hpp"
+#include "inspect/mount_table.hpp"
+
+namespace rtev::enable {
+namespace {
+
+using helper::Message;
+using helper::Reader;
+using helper::Writer;
+
+constexpr const char* directory_hint = "start it with OCAML_RUNTIME_EVENTS_DIR set to a directory of its user";
+
+template <typename Archive>
+void pass(Archive&& archive, RingPlace& place) {
+  archive(place.open_error, place.is_unsafe, place.insecure, place.access_error, place.is_taken, place.is_memory,
+          place.free_bytes, place.free_files);
+}
+
+/// A process's own name for its ring's file; empty if the process is gone.
+std::string ring_name(const HeldProcess& process) {
+  const auto status = process.read("status");
+  return status ? std::to_string(parse_status(*status).ns_pid) + ".events" : std::string();
+}
+
+/// Why no file can be made there whatever the rights: errno, or 0.
+int obstacle_in(const UniqueFd& directory) {
+  struct statx status{};
+  if (::statx(directory.get(), "", AT_EMPTY_PATH, STATX_NLINK, &status) != 0) return errno;
+  if (status.stx_nlink == 0) return ENOENT;  // it was removed
+  // From a directory that can only grow the runtime could not remove its file.
+  return (status.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0 ? EPERM : 0;
+}
+
+/// Which directories a path may begin from. They are opened with this process's rights.
+struct Beginnings {
+  UniqueFd root, work;
+  explicit Beginnings(const HeldProcess& process)
+      : root(process.open("root", O_PATH | O_DIRECTORY)), work(process.open("cwd", O_PATH | O_DIRECTORY)) {}
+};
+
+/// For a child process, which this changes: it has the rights of the program afterwards. The directory that the program
+/// itself finds, if it is safe and its file system answers.
+UniqueFd open_as_program(const HeldProcess& process, const std::string& path, RingPlace& place) {
+  MountTables mounts;
+  const Beginnings begin(process);
+  auto directory = SafePath(process.credentials(), process.pid(), &mounts).open(begin.root, begin.work, path);
+  struct statfs system{};
+  if (directory && ::fstatfs(directory->get(), &system) != 0) place.open_error = errno;
+  if (!directory) {
+    place.is_unsafe = directory.error().code == unsafe_file_system;
+    place.insecure = directory.error().insecure;
+    if (!place.is_unsafe && place.insecure.empty()) place.open_error = directory.error().code;
+    return {};
+  }
+  place.is_memory = system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
+  place.free_bytes =
+      system.f_type == RAMFS_MAGIC ? UINT64_MAX : system.f_bavail * static_cast<std::uint64_t>(system.f_bsize);
+  place.free_files = system.f_files == 0 ? UINT64_MAX : system.f_ffree;
+  place.access_error = (system.f_flags & ST_RDONLY) != 0 ? EROFS : obstacle_in(*directory);
+  if (place.access_error != 0) return {};
+  if (!become(process.credentials())) {
+    place.access_error = errno;
+    return {};
+  }
+  // The program has to reach it, too.
+  auto reached = SafePath(process.credentials(), process.pid(), nullptr).open(begin.root, begin.work, path);
+  if (!reached) place.access_error = reached.error().code != 0 ? reached.error().code : EAGAIN;
+  struct stat checked{}, found{};
+  if (reached && (::fstat(directory->get(), &checked) != 0 || ::fstat(reached->get(), &found) != 0 ||
+                  checked.st_dev != found.st_dev || checked.st_ino != found.st_ino))
+    place.access_error = EAGAIN;
+  return place.access_error == 0 ? std::move(*reached) : UniqueFd();
+}
+
+/// Makes a file without a name, which shows what the kernel allows; where the file system has none, its rights count.
+int try_to_make_file(const UniqueFd& directory) {
+  const UniqueFd file(::openat(directory.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  if (file) return 0;
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT) return errno;
+  return ::faccessat(directory.get(), ".", W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+bool is_name_taken(const UniqueFd& directory, const std::string& name) {
+  struct stat file{};
+  return ::fstatat(directory.get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+/// Whether the name leads to the file that the kernel numbers so.
+bool leads_to(const Procfs& procfs, const UniqueFd& directory, const std::string& name, std::uint64_t inode) {
+  const UniqueFd file(::openat(directory.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const auto found = file ? procfs.open_file(file.get()) : std::nullopt;
+  return found && found->inode == inode;
+}
+
+/// Removes it, in a child process that has the rights of the program.
+bool remove_as_program(const Procfs& procfs, const Credentials& credentials, const UniqueFd& directory,
+                       const std::string& name, std::uint64_t inode) {
+  return leads_to(procfs, directory, name, inode) && become(credentials) &&
+         ::unlinkat(directory.get(), name.c_str(), 0) == 0;
+}
+
+Message answer(bool is_done) {
+  Message message;
+  Writer{message}(is_done);
+  return message;
+}
+
+bool is_done(std::optional<Message> message) {
+  bool done = false;
+  if (!message) return false;
+  Reader reader(*message);
+  reader(done);
+  return reader.is_complete() && done;
+}
+
+}  // namespace
+
+std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const std::string& path) {
+  const std::string name = ring_name(process);
+  auto message = run_in_child({process.directory().get()}, [&] {
+    RingPlace place;
+    if (const UniqueFd directory = open_as_program(process, path, place)) {
+      place.is_taken = is_name_taken(directory, name);
+      place.access_error = try_to_make_file(directory);
+    }
+    Message found;
+    pass(Writer{found}, place);
+    return found;
+  });
+  RingPlace place;
+  if (!message) return std::nullopt;
+  Reader reader(*message);
+  pass(reader, place);
+  return reader.is_complete() ? std::optional(std::move(place)) : std::nullopt;
+}
+
+Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& process, const std::string& path) {
+  const std::string name = ring_name(process);
+  if (name.empty()) return ended();
+  auto message = run_in_child({process.directory().get()}, [&] {
+    RingPlace place;
+    UniqueFd directory = open_as_program(process, path, place), file;
+    if (directory) {
+      ::umask(0);
+      file.reset(::openat(directory.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+      if (!file) place.access_error = errno;
+    }
+    Message made;
+    Writer writer(made);
+    pass(writer, place);
+    writer(directory, file);
+    return made;
+  });
+  RingPlace place;
+  UniqueFd directory, file;
+  if (!message) return refuse(EnableResult::no_answer, "the directory of its ring did not answer", directory_hint);
+  Reader reader(*message);
+  pass(reader, place);
+  reader(directory, file);
+  if (!reader.is_complete()) return refuse(EnableResult::no_answer, "the directory of its ring did not answer");
+  const auto opened = file ? procfs.open_file(file.get()) : std::nullopt;
+  if (!opened) {
+    const int code = place.open_error != 0 ? place.open_error : place.access_error;
+    const std::string why = !place.insecure.empty() ? place.insecure : std::generic_category().message(code);
+    return refuse(EnableResult::directory, "its ring cannot be made: " + why, directory_hint);
+  }
+  return RingFile(process.credentials(), std::move(directory), path.empty() ? name : path + "/" + name, opened->inode);
+}
+
+RingFile::~RingFile() {
+  if (!directory_) return;
+  run_in_child({directory_.get()},
+               [this] { return answer(remove_as_program(Procfs(), credentials_, directory_, name(), inode_)); });
+}
+
+bool RingFile::is_in_place(const Procfs& procfs) const {
+  return directory_ && leads_to(procfs, directory_, name(), inode_);
+}
+
+bool remove_ring_file(const Procfs& procfs, const HeldProcess& process, const std::string& path, std::uint64_t inode) {
+  const std::filesystem::path place(path);
+  const std::string folder = place.parent_path(), name = place.filename();
+  return is_done(run_in_child({process.directory().get()}, [&] {
+    const Beginnings begin(process);
+    // The kernel names it as this process sees it if both are in one mount namespace: also below a root of the program.
+    const UniqueFd own_root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    MountTables mounts;
+    const SafePath safe(process.credentials(), process.pid(), &mounts);
+    for (const UniqueFd* root : {&begin.root, &own_root}) {
+      const auto directory = safe.open(*root, begin.work, folder);
+      if (directory && leads_to(procfs, *directory, name, inode))
+        return answer(remove_as_program(procfs, process.credentials(), *directory, name, inode));
+    }
+    return answer(false);
+  }));
+}
+
+}  // namespace rtev::enable

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// The directory where a program makes its ring, and the file of the ring that is made there for it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/unique_fd.hpp"
+#include "enable/held_process.hpp"
+#include "inspect/procfs.hpp"
+
+namespace rtev::enable {
+
+/// What is there, as the program finds it.
+struct RingPlace {
+  int open_error = 0;      ///< errno
+  bool is_unsafe = false;  ///< its file system may not answer
+  std::string insecure{};  ///< not empty: who else could replace the directory or files in it
+  int access_error = 0;    ///< errno, of making a file there
+  bool is_taken = false;   ///< a file of the ring's name is there
+  bool is_memory = false;  ///< its file system is memory
+  std::uint64_t free_bytes = 0, free_files = 0;
+
+  bool is_usable() const { return open_error == 0 && !is_unsafe && insecure.empty() && access_error == 0 && !is_taken; }
+};
+
+/// Looks at a directory as the program would: with its user and groups, below its root directory. `path` is as the
+/// runtime has it; "" is the directory that the program works in. Nothing if it does not answer within a second.
+std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const std::string& path);
+
+/// An empty file of the ring's name, which rtev-bpf made with the rights of the program and of which it knows that
+/// nobody else has made it. OCaml's runtime opens the file that it finds (O_RDWR | O_CREAT in all versions), so nobody
+/// can put another one into its way. Its destructor removes the file, with the rights of the program, unless it was
+/// kept.
+class RingFile {
+ public:
+  /// Refuses if there is a file of that name, or the directory is not safe: see SafePath.
+  static Checked<RingFile> make(const Procfs& procfs, const HeldProcess& process, const std::string& path);
+  RingFile(RingFile&& other) noexcept = default;
+  RingFile& operator=(RingFile&&) = delete;
+  ~RingFile();
+
+  /// As the runtime opens it.
+  const std::string& path() const { return path_; }
+  /// As the kernel numbers it in mappings.
+  std::uint64_t inode() const { return inode_; }
+  /// Whether the name still leads to this file.
+  bool is_in_place(const Procfs& procfs) const;
+  /// It is the program's from now on.
+  void keep() { directory_.reset(); }
+
+ private:
+  RingFile(Credentials credentials, UniqueFd directory, std::string path, std::uint64_t inode)
+      : credentials_(std::move(credentials)), directory_(std::move(directory)), path_(std::move(path)), inode_(inode) {}
+  std::string name() const { return path_.substr(path_.rfind('/') + 1); }
+
+  Credentials credentials_;
+  UniqueFd directory_;
+  std::string path_;
+  std::uint64_t inode_;
+};
+
+/// Removes the file of this inode and name, with the rights of a program, if that is what the name leads to.
+/// `directory` is as the kernel names it. False if the file stays. May take a second.
+bool remove_ring_file(const Procfs& procfs, const HeldProcess& process, const std::string& path, std::uint64_t inode);
+
+}  // namespace rtev::enable

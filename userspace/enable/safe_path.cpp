@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#include "enable/safe_path.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <ranges>
+#include <utility>
+#include <vector>
+
+namespace rtev::enable {
+namespace {
+
+/// As many links as the kernel follows.
+constexpr int max_links = 40;
+
+std::unexpected<Obstacle> failed(int code) {
+  return std::unexpected(Obstacle{.code = code});
+}
+
+bool is_trusted(uid_t owner, const Credentials& credentials) {
+  return owner == 0 || owner == credentials.user || owner == credentials.namespace_root;
+}
+
+std::unexpected<Obstacle> belongs_to(uid_t owner, const char* what) {
+  return std::unexpected(Obstacle{.insecure = std::string(what) + " belongs to user " + std::to_string(owner)});
+}
+
+/// Adds the components of a path to what is left to open: the next one is the last.
+void push(std::vector<std::string>& left, std::string_view path) {
+  std::vector<std::string> components;
+  for (const auto part : std::views::split(path, '/'))
+    if (const std::string_view name(part.begin(), part.end()); !name.empty() && name != ".")
+      components.emplace_back(name);
+  left.insert(left.end(), components.rbegin(), components.rend());
+}
+
+}  // namespace
+
+std::expected<void, Obstacle> SafePath::check(const UniqueFd& directory) const {
+  struct stat status{};
+  if (mounts_ != nullptr && !mounts_->check(directory.get(), pid_, true)) return failed(unsafe_file_system);
+  if (::fstat(directory.get(), &status) != 0) return failed(errno);
+  if (!S_ISDIR(status.st_mode)) return failed(ENOTDIR);
+  if (!is_trusted(status.st_uid, credentials_))
+    return belongs_to(status.st_uid, "a directory on the way to it, or itself,");
+  constexpr mode_t of_others = S_IWGRP | S_IWOTH;
+  if ((status.st_mode & of_others) != 0 && (status.st_mode & S_ISVTX) == 0)
+    return std::unexpected(Obstacle{.insecure = "its group or others may write to it or to a directory on the way"});
+  return {};
+}
+
+std::expected<UniqueFd, Obstacle> SafePath::open(const UniqueFd& root, const UniqueFd& start,
+                                                 std::string_view path) const {
+  const auto copy_of = [](const UniqueFd& fd) { return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)); };
+  // The directories on the way, so that ".." is the one that was checked.
+  std::vector<UniqueFd> way;
+  way.push_back(copy_of(path.starts_with('/') ? root : start));
+  if (!way.back()) return failed(errno);
+  if (auto is_safe = check(way.back()); !is_safe) return std::unexpected(std::move(is_safe.error()));
+  std::vector<std::string> left;
+  push(left, path);
+  for (int links = 0; !left.empty();) {
+    const std::string name = std::move(left.back());
+    left.pop_back();
+    if (name == "..") {
+      // Above a working directory nothing was checked.
+      if (way.size() == 1 && !path.starts_with('/')) return failed(ELOOP);
+      if (way.size() > 1) way.pop_back();
+      continue;
+    }
+    UniqueFd next(::openat(way.back().get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat status{};
+    if (!next || ::fstat(next.get(), &status) != 0) return failed(errno);
+    if (!S_ISLNK(status.st_mode)) {
+      if (auto is_safe = check(next); !is_safe) return std::unexpected(std::move(is_safe.error()));
+      way.push_back(std::move(next));
+      continue;
+    }
+    if (!is_trusted(status.st_uid, credentials_)) return belongs_to(status.st_uid, "a link on the way to it");
+    std::array<char, PATH_MAX> target{};
+    const ssize_t length = ::readlinkat(next.get(), "", target.data(), target.size());
+    if (length <= 0 || ++links > max_links) return failed(length < 0 ? errno : ELOOP);
+    const std::string_view text(target.data(), static_cast<std::size_t>(length));
+    // Below the working directory an absolute link would lead to directories that were not checked.
+    if (text.starts_with('/')) {
+      if (!path.starts_with('/')) return failed(ELOOP);
+      way.resize(1);
+    }
+    push(left, text);
+  }
+  return std::move(way.back());
+}
+
+}  // namespace rtev::enable

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+#include "enable/suspects.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "base/parse.hpp"
+#include "base/state_directory.hpp"
+#include "base/unique_fd.hpp"
+
+namespace rtev::enable {
+namespace {
+
+constexpr const char* suspect_directory = "/run/rtev-bpf/suspects";
+
+std::string name_of(const UsersProgram& suspect) {
+  return fmt::format("{}-{}-{}", suspect.file.first, suspect.file.second, suspect.user);
+}
+
+}  // namespace
+
+std::string suspect_path(const UsersProgram& suspect) {
+  return std::filesystem::path(suspect_directory) / name_of(suspect);
+}
+
+Result<void> note_suspect(const UsersProgram& suspect) {
+  const auto directory = open_state_directory(suspect_directory);
+  if (!directory) return std::unexpected(directory.error());
+  const UniqueFd entry(
+      ::openat(directory->get(), name_of(suspect).c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!entry) return errno_error(errno, "cannot write", suspect_path(suspect));
+  return {};
+}
+
+Suspects read_suspects() {
+  Suspects suspects;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(suspect_directory, error)) {
+    const std::string name = entry.path().filename();
+    std::string_view rest = name;
+    const auto device = parse_number<std::uint64_t>(take_until(rest, '-')),
+               inode = parse_number<std::uint64_t>(take_until(rest, '-'));
+    const auto user = parse_number<std::uint32_t>(rest);
+    if (device && inode && user) suspects.insert({.file = {*device, *inode}, .user = *user});
+  }
+  return suspects;
+}
+
+}  // namespace rtev::enable
