@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "formats/csv/csv_row.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/escape.hpp"
@@ -10,8 +12,12 @@ namespace {
 
 constexpr std::string_view digits = "0123456789ABCDEF";
 
-bool begins_formula(std::string_view text) {
-  return !text.empty() && std::string_view("=+-@").contains(text.front());
+/// What a formula begins with in spreadsheets, of a text: a character, or nothing. Of East Asian texts it has the full
+/// width.
+std::string_view formula_begin(std::string_view text) {
+  constexpr std::string_view begins[]{"=", "+", "-", "@", "\uFF1D", "\uFF0B", "\uFF0D", "\uFF20"};
+  const auto* const found = std::ranges::find_if(begins, [&](std::string_view one) { return text.starts_with(one); });
+  return found != std::end(begins) ? *found : std::string_view();
 }
 
 bool needs_quotes(std::string_view text) {
@@ -23,11 +29,12 @@ bool needs_quotes(std::string_view text) {
 
 void add_csv_field(TextBuffer& out, std::string_view text) {
   const std::size_t begin = out.size();
-  if (begins_formula(text)) {
-    const auto first = static_cast<unsigned char>(text.front());
-    out.add("\\x", digits[first >> 4], digits[first & 15]);
-    text.remove_prefix(1);
+  const std::string_view formula = formula_begin(text);
+  for (const char c : formula) {
+    const auto byte = static_cast<unsigned char>(c);
+    out.add("\\x", digits[byte >> 4], digits[byte & 15]);
   }
+  text.remove_prefix(formula.size());
   add_escaped(out, text);
   if (!needs_quotes(out.text().substr(begin))) return;
   const std::string field(out.text().substr(begin));

@@ -41,8 +41,8 @@ constexpr std::int64_t csv_number(std::uint64_t number) {
 }
 
 /// Appends a field: any bytes, escaped as by add_escaped(), so that it is UTF-8 without control characters. A first
-/// character that begins a formula in spreadsheets is escaped, too. Quoted where RFC 4180 asks for it, and where
-/// readers of CSV differ: with spaces at an end, and with apostrophes.
+/// character that begins a formula in spreadsheets is escaped, too, also one of full width. Quoted where RFC 4180 asks
+/// for it, and where readers of CSV differ: with spaces at an end, and with apostrophes.
 void add_csv_field(TextBuffer& out, std::string_view text);
 
 /// The line with the names of the columns, with its end.
