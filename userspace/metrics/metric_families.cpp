@@ -224,7 +224,7 @@ void add_user(Writer& out, const UserMetricOptions& wanted) {
 
 /// Sums up what the processes of groups have now.
 void MetricsSink::update_tasks() {
-  for (const auto& [name, group] : groups_) group->figures.tasks = {};
+  groups_.each([](std::string_view, Group& group) { group.figures.tasks = {}; });
   other_.figures.tasks = {};
   for (const auto& [index, process] : processes_) {
     if (process.group == nullptr) continue;
@@ -242,7 +242,7 @@ void MetricsSink::visit(MetricVisitor& visitor) {
   update_cpu();
   update_tasks();
   Groups groups;
-  for (const auto& [name, group] : groups_) groups.emplace_back(name, &group->figures);
+  groups_.each([&](std::string_view name, const Group& group) { groups.emplace_back(name, &group.figures); });
   if (folded_ > 0) groups.emplace_back("other", &other_.figures);
 
   const std::size_t group_count = groups.size();
@@ -281,17 +281,15 @@ void MetricsSink::visit(MetricVisitor& visitor) {
           .unit = "",
           .help = "Processes counted in the group \"other\", as there are too many groups."},
          folded_);
-  single(visitor,
-         {.name = "rtev_bpf_groups_forgotten",
-          .unit = "",
-          .help = "Groups removed after an hour without processes, to make room."},
-         forgotten_);
+  single(visitor, {.name = "rtev_bpf_groups_forgotten", .unit = "", .help = "Groups removed to make room for others."},
+         groups_.removed());
   if (options_.pause_span_ns != 0)
     single(visitor,
            {.name = "rtev_bpf_pause_spans_dropped",
             .unit = "",
             .help = "Long pauses that were not sent as spans, to limit their number."},
            spans_.left_out());
+  groups_.forget_removed();
 }
 
 }  // namespace rtev

@@ -18,9 +18,6 @@ namespace {
 
 constexpr std::string_view other_group = "other";
 
-/// A group without processes for so long is forgotten when there is no room for another one.
-constexpr std::uint64_t forget_after_ns = 3'600'000'000'000;
-
 bool is_action(const Event& event, ProcessAction action) {
   return event.id == static_cast<std::uint16_t>(action);
 }
@@ -85,7 +82,10 @@ std::string_view to_string(ExitReason reason) {
   return name_at(names, reason);
 }
 
-MetricsSink::MetricsSink(MetricsOptions options) : options_(std::move(options)), user_(options_.user) {}
+MetricsSink::MetricsSink(MetricsOptions options)
+    : options_(std::move(options)),
+      user_(options_.user),
+      groups_(options_.max_groups, [this](Group& removed) { empty(removed); }) {}
 
 void MetricsSink::header(const RunHeader& header) {
   header_ = header;
@@ -95,7 +95,10 @@ void MetricsSink::header(const RunHeader& header) {
 
 void MetricsSink::advance(std::uint64_t time_ns, const Registry& registry) {
   now_ns_ = std::max(now_ns_, time_ns);
+  registry_ = &registry;
   name_again(registry);
+  if (now_ns_ >= next_regroup_ns_) regroup(registry);
+  registry_ = nullptr;
 }
 
 /// On a busy host the service of a process may be known late. What was counted until then stays where it is.
@@ -108,22 +111,44 @@ void MetricsSink::name_again(const Registry& registry) {
     }
     Process& process = processes_.at(*at);
     at = nameless_.erase(at);
-    Group* const before = process.group;
-    --before->figures.processes;
-    before->last_ns = now_ns_;  // it must not make room for the next one
-    Group* const group = &group_named(options_.groups.name_of(info));
-    ++group->figures.processes;
-    process.group = group;
-    if (group == before) continue;
-    before->figures.domains -= process.running_domains;
-    group->figures.domains += process.running_domains;
-    for (std::size_t entry = 0; entry < process.heap.size(); ++entry) {
-      before->figures.heap[entry] -= process.heap[entry];
-      group->figures.heap[entry] += process.heap[entry];
-      group->figures.heap_seen[entry] |= process.heap[entry] != 0;
+    if (Group* const group = group_for(info)) {
+      move(process, *group);
+    } else if (process.group != &other_) {
+      move(process, fold(info));
     }
-    group->last_ns = now_ns_;
   }
+}
+
+/// Processes whose group had no room get it when there is some, as services run for long.
+void MetricsSink::regroup(const Registry& registry) {
+  next_regroup_ns_ = now_ns_ + regroup_ns;
+  for (auto& [index, process] : processes_) {
+    const ProcessInfo& info = registry.process(index);
+    if (process.group != &other_ || info.pid == 0) continue;
+    if (Group* const group = group_for(info)) move(process, *group);
+  }
+}
+
+/// To another group, or to the same. What was counted until then stays where it is.
+void MetricsSink::move(Process& process, Group& to) {
+  Group& from = *process.group;
+  --from.figures.processes;
+  ++to.figures.processes;
+  from.figures.domains -= process.running_domains;
+  to.figures.domains += process.running_domains;
+  for (std::size_t entry = 0; entry < process.heap.size(); ++entry) {
+    from.figures.heap[entry] -= process.heap[entry];
+    to.figures.heap[entry] += process.heap[entry];
+    to.figures.heap_seen[entry] |= process.heap[entry] != 0;
+  }
+  from.last_ns = to.last_ns = now_ns_;
+  process.group = &to;
+}
+
+/// Of a group that others need more.
+void MetricsSink::empty(Group& removed) {
+  for (auto& [index, process] : processes_)
+    if (process.group == &removed) move(process, fold(registry_->process(index)));
 }
 
 void MetricsSink::consume(const Batch& batch, const Registry& registry) {
@@ -263,7 +288,8 @@ MetricsSink::Process* MetricsSink::process_at(ProcessIndex index) {
     // A late event of one that is forgotten would add it for ever.
     if (info.pid == 0) return nullptr;
     found = processes_.try_emplace(index).first;
-    found->second.group = &group_named(options_.groups.name_of(info));
+    Group* const group = group_for(info);
+    found->second.group = group != nullptr ? group : &fold(info);
     ++found->second.group->figures.processes;
     if (info.service.is_empty()) nameless_.insert(index);
   }
@@ -273,31 +299,23 @@ MetricsSink::Process* MetricsSink::process_at(ProcessIndex index) {
   return last_process_;
 }
 
-MetricsSink::Group& MetricsSink::group_of(ProcessIndex index) {
+Group& MetricsSink::group_of(ProcessIndex index) {
   Process* const process = process_at(index);
   return process != nullptr ? *process->group : other_;
 }
 
-MetricsSink::Group& MetricsSink::group_named(const std::string& name) {
-  if (const auto known = groups_.find(name); known != groups_.end()) return *known->second;
-  if (name == other_group || (groups_.size() >= options_.max_groups && !make_room())) {
-    ++folded_;
-    return other_;
-  }
-  return *groups_.emplace(name, std::make_unique<Group>()).first->second;
+/// Null: it is counted in "other".
+Group* MetricsSink::group_for(const ProcessInfo& info) {
+  const std::string name = options_.groups.name_of(info);
+  return name == other_group ? nullptr : groups_.at(name, info.user, now_ns_);
 }
 
-/// Forgets the group that has been without processes longest, if that is long.
-bool MetricsSink::make_room() {
-  auto oldest = groups_.end();
-  for (auto at = groups_.begin(); at != groups_.end(); ++at) {
-    const bool is_unused = at->second->figures.processes == 0 && at->second->last_ns + forget_after_ns < now_ns_;
-    if (is_unused && (oldest == groups_.end() || at->second->last_ns < oldest->second->last_ns)) oldest = at;
-  }
-  if (oldest == groups_.end()) return false;
-  groups_.erase(oldest);
-  ++forgotten_;
-  return true;
+/// Counts a process in "other".
+Group& MetricsSink::fold(const ProcessInfo& info) {
+  ++folded_;
+  const std::string name = on_folded_ ? options_.groups.name_of(info) : std::string(other_group);
+  if (name != other_group) std::exchange(on_folded_, nullptr)(name, info.user);
+  return other_;
 }
 
 void MetricsSink::on_domain_seen(const DomainLife& domain, std::uint64_t /*time_ns*/, bool /*certain*/) {
@@ -390,7 +408,7 @@ void MetricsSink::add_sections(const PauseDetails& pause, GroupFigures& figures)
   }
 }
 
-MetricsSink::Group* MetricsSink::group_of_pid(std::int32_t pid) {
+Group* MetricsSink::group_of_pid(std::int32_t pid) {
   const auto image = images_.find(pid);
   const auto process = image != images_.end() ? processes_.find(image->second) : processes_.end();
   return process != processes_.end() ? process->second.group : nullptr;
@@ -430,15 +448,15 @@ void MetricsSink::update_cpu() {
     const auto role = static_cast<std::size_t>(analyzer_.threads().role(interval->tid));
     running[group][role] += interval->end_ns - std::min(interval->begin_ns, interval->end_ns);
   });
-  const auto update = [&](Group& group) {
+  const auto update = [&](std::string_view /*name*/, Group& group) {
     for (std::size_t role = 0; role < thread_role_count; ++role) {
       std::uint64_t& shown = group.figures.shown_cpu_ns[role];
       const auto more = running.find(&group);
       shown = std::max(shown, group.figures.cpu_ns[role] + (more != running.end() ? more->second[role] : 0));
     }
   };
-  for (const auto& group : groups_) update(*group.second);
-  update(other_);
+  groups_.each(update);
+  update(other_group, other_);
 }
 
 }  // namespace rtev

@@ -5,17 +5,19 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "analysis/pauses/pause_analyzer.hpp"
 #include "metrics/group_figures.hpp"
 #include "metrics/group_name.hpp"
+#include "metrics/group_table.hpp"
 #include "metrics/metric_visitor.hpp"
 #include "metrics/pause_spans.hpp"
 #include "stream/sink.hpp"
@@ -24,7 +26,7 @@ namespace rtev {
 
 struct MetricsOptions {
   GroupTemplate groups = GroupTemplate::parse(GroupTemplate::standard).value();
-  std::size_t max_groups = 50;  ///< further programs are counted in the group "other"
+  std::size_t max_groups = 50;  ///< further programs are counted in the group "other": see GroupTable
   UserMetricOptions user{};
   bool tasks = false;  ///< count fibers and other tasks
   /// Pauses of this length and longer become spans; 0: none.
@@ -47,14 +49,13 @@ class MetricsSink final : public Sink, private PauseConsumer {
   /// All metrics as of now.
   void visit(MetricVisitor& visitor);
   const RunHeader& run() const { return header_; }
+  /// Is called once: for the first process of a user that is counted in "other" because there is no room for its group.
+  using OnFolded = std::function<void(const std::string& group, std::uint32_t user)>;
+  void on_folded(OnFolded on_folded) { on_folded_ = std::move(on_folded); }
   /// Long pauses since the last call.
   std::vector<PauseSpan> take_pause_spans() { return spans_.take(); }
 
  private:
-  struct Group {
-    GroupFigures figures{};
-    std::uint64_t last_ns = 0;  ///< when a process of it was seen last
-  };
   struct Domain {
     std::array<std::uint64_t, heap_counter_count> heap{};  ///< last values
     std::uint64_t minor_collections = 0, major_cycles = 0, compactions = 0;
@@ -68,6 +69,8 @@ class MetricsSink final : public Sink, private PauseConsumer {
     std::int64_t running_domains = 0;
   };
   static constexpr std::size_t analyzer_bytes = std::size_t{4} << 20;
+  /// How often processes in "other" are looked at again: there may be room for their groups by now.
+  static constexpr std::uint64_t regroup_ns = 60'000'000'000;
 
   void add_process(const Event& event, const Batch& batch);
   void end_process(ProcessIndex index, std::int64_t status);
@@ -78,9 +81,12 @@ class MetricsSink final : public Sink, private PauseConsumer {
   void forget_heap(Process& process, Domain& domain);
   Process* process_at(ProcessIndex index);
   Group& group_of(ProcessIndex index);
-  Group& group_named(const std::string& name);
-  bool make_room();
+  Group* group_for(const ProcessInfo& info);
+  Group& fold(const ProcessInfo& info);
+  void move(Process& process, Group& to);
+  void empty(Group& removed);
   void name_again(const Registry& registry);
+  void regroup(const Registry& registry);
 
   void on_pause_details(PauseDetails&& pause) override;
   void on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) override;
@@ -99,16 +105,17 @@ class MetricsSink final : public Sink, private PauseConsumer {
   PauseSpans spans_;
   RunHeader header_{};
   std::uint64_t start_ticks_ = 0;  ///< of the run, see boot_ticks()
-  std::map<std::string, std::unique_ptr<Group>, std::less<>> groups_;
+  GroupTable groups_;
   Group other_;
-  std::uint64_t folded_ = 0;     ///< processes in `other_`
-  std::uint64_t forgotten_ = 0;  ///< groups
+  std::uint64_t folded_ = 0;  ///< processes in `other_`
+  OnFolded on_folded_;        ///< null once it was called
+  std::uint64_t next_regroup_ns_ = 0;
   std::unordered_map<ProcessIndex, Process> processes_;
   std::unordered_map<std::int32_t, ProcessIndex> images_;  ///< by pid, of those that run
   std::set<ProcessIndex> nameless_;                        ///< whose service was not known when they came
   ProcessIndex last_index_ = 0;
   Process* last_process_ = nullptr;     ///< the one asked for last: events come in runs
-  const Registry* registry_ = nullptr;  ///< during consume()
+  const Registry* registry_ = nullptr;  ///< during consume() and advance()
   std::uint64_t now_ns_ = 0;
   std::array<std::uint64_t, event_kind_count> events_{};
   std::uint64_t sched_dropped_ = 0, samples_dropped_ = 0;

@@ -63,9 +63,10 @@ class MetricsTest : public testing::Test {
   }
   void feed(const Events& events) { metrics->consume(events.batch(), world.registry); }
   void play(const std::string& script) { feed(Events(world.slot).add(script)); }
-  ProcessIndex add_process(std::int32_t pid, const std::string& exe) {
+  ProcessIndex add_process(std::int32_t pid, const std::string& exe, std::uint32_t user = 0) {
     ProcessInfo info = World::default_info();
     info.pid = pid;
+    info.user = user;
     info.exe = "/bin/" + exe;
     return world.registry.add_process(std::move(info));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "metrics/metrics_sink.hpp"
 
+#include <gmock/gmock.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -249,9 +250,12 @@ TEST_F(MetricsTest, UsageTakesThePlaceOfSwitches) {
 
 TEST_F(MetricsTest, ProcessesOfTooManyGroupsAreFolded) {
   make({.max_groups = 2});
+  std::vector<std::string> said;
+  metrics->on_folded(
+      [&](const std::string& group, std::uint32_t user) { said.push_back(fmt::format("{} {}", group, user)); });
   std::vector<ProcessIndex> all;
   for (std::int32_t pid = 1; pid <= 5; ++pid) {
-    all.push_back(add_process(pid, "p" + std::to_string(pid)));
+    all.push_back(add_process(pid, "p" + std::to_string(pid), 7));
     process(static_cast<std::uint64_t>(pid), ProcessAction::exec, all.back());
     count(10, "minor_allocated", 1, 0, world.add_ring(all.back()));
   }
@@ -262,17 +266,103 @@ TEST_F(MetricsTest, ProcessesOfTooManyGroupsAreFolded) {
   EXPECT_EQ(value("ocaml_gc_minor_allocated{group=other}"), 3);
   EXPECT_EQ(value("rtev_bpf_groups"), 3);
   EXPECT_EQ(value("rtev_bpf_groups_folded"), 3);
-  // A group without processes makes room, but only after long.
+  EXPECT_THAT(said, testing::ElementsAre("p3 7"));
+  // A group without processes makes room for the next one of its user.
   process(20, ProcessAction::exit, all[0]);
-  process(30, ProcessAction::exec, add_process(6, "p6"));
-  EXPECT_EQ(value("ocaml_processes{group=other}"), 4);
-  EXPECT_EQ(value("ocaml_processes{group=p1}"), 0);
-  metrics->advance(2 * hour, world.registry);
-  process(2 * hour + 1, ProcessAction::exec, add_process(7, "p7"));
-  EXPECT_EQ(value("ocaml_processes{group=p7}"), 1);
+  process(30, ProcessAction::exec, add_process(6, "p6", 7));
+  const MetricCollector last = collected();
+  EXPECT_EQ(last.values.at("ocaml_processes{group=p6}"), 1);
+  EXPECT_EQ(last.values.at("ocaml_process_exits{group=p1,reason=exit}"), 1) << "shown for the last time";
   EXPECT_EQ(value("ocaml_processes{group=p1}"), std::nullopt);
-  EXPECT_EQ(value("ocaml_processes{group=p2}"), 1);  // its process still runs
+  EXPECT_EQ(value("ocaml_process_starts{group=other}"), 3) << "what was counted in a group is not counted again";
   EXPECT_EQ(value("rtev_bpf_groups_forgotten"), 1);
+  // So does the next one for a process that runs in "other".
+  process(40, ProcessAction::exit, all[1]);
+  metrics->advance(2 * hour, world.registry);
+  EXPECT_EQ(value("ocaml_processes{group=other}"), 2);
+  EXPECT_EQ(value("ocaml_process_starts{group=other}"), 3);
+}
+
+TEST_F(MetricsTest, AGroupThatReturnsBeforeItWasForgottenGoesOn) {
+  make({.max_groups = 2});
+  process(1, ProcessAction::exec, add_process(1, "service"));
+  for (const char* name : {"a", "b", "a"}) {
+    const ProcessIndex index = add_process(2, name);
+    process(1, ProcessAction::exec, index);
+    process(2, ProcessAction::exit, index);
+  }
+  EXPECT_EQ(value("ocaml_process_starts{group=a}"), 2);
+}
+
+TEST_F(MetricsTest, NoUserPushesServicesOfOthersOut) {
+  make({.max_groups = 10});
+  constexpr std::uint32_t stranger = 1000, root = 0;
+  std::int32_t pid = 0;
+  const auto start = [&](const std::string& name, std::uint32_t user) {
+    const ProcessIndex index = add_process(++pid, name, user);
+    process(static_cast<std::uint64_t>(pid), ProcessAction::exec, index);
+    count(static_cast<std::uint64_t>(pid), "major_heap_pool_words", 1, 0, world.add_ring(index));
+    return index;
+  };
+  // Any number of names, of programs that run and of programs that end.
+  for (int i = 0; i < 50; ++i) start("spam" + std::to_string(i), stranger);
+  for (int i = 0; i < 50; ++i) process(100, ProcessAction::exit, start("short" + std::to_string(i), stranger));
+  for (int i = 0; i < 5; ++i) start("service" + std::to_string(i), root);
+  for (int i = 50; i < 100; ++i) start("spam" + std::to_string(i), stranger);
+  MetricCollector all = collected();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(all.values[fmt::format("ocaml_processes{{group=service{}}}", i)], 1) << i;
+  // Programs that went on in "other" are all there.
+  EXPECT_EQ(all.values["ocaml_processes{group=other}"], 95);
+  EXPECT_EQ(all.values["ocaml_heap_size{group=other,space=pool}"], 95 * 8);
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(all.values[fmt::format("ocaml_processes{{group=spam{}}}", i)], 1) << "of those that run the newest go";
+  // A sixth service is beyond the share of its user: it gets a group as soon as one has been unused for long.
+  start("service5", root);
+  EXPECT_EQ(value("ocaml_processes{group=service5}"), std::nullopt);
+  metrics->advance(2 * hour, world.registry);
+  EXPECT_EQ(value("ocaml_processes{group=service5}"), std::nullopt);
+}
+
+TEST_F(MetricsTest, AGroupWithoutProcessesStaysItsUsers) {
+  make({.max_groups = 4});
+  constexpr std::uint32_t stranger = 1000, root = 0;
+  const ProcessIndex job = add_process(1, "job", root);
+  process(1, ProcessAction::exec, job);
+  process(2, ProcessAction::exit, job);
+  for (std::int32_t pid = 2; pid < 20; ++pid)
+    process(3, ProcessAction::exec, add_process(pid, "spam" + std::to_string(pid), stranger));
+  EXPECT_EQ(value("ocaml_process_starts{group=job}"), 1);
+  // Another user may have it after an hour.
+  metrics->advance(2 * hour, world.registry);
+  EXPECT_EQ(value("ocaml_process_exits{group=job,reason=exit}"), 1) << "for the last time";
+  EXPECT_EQ(value("ocaml_process_starts{group=job}"), std::nullopt);
+  // Then it takes one of those beyond the share of the other user.
+  process(2 * hour + 1, ProcessAction::exec, add_process(30, "job", root));
+  EXPECT_EQ(value("ocaml_processes{group=job}"), 1);
+}
+
+TEST_F(MetricsTest, WhoeverJoinsAGroupDoesNotRemoveIt) {
+  make({.max_groups = 4});
+  constexpr std::uint32_t stranger = 1000, root = 0, third = 33;
+  process(1, ProcessAction::exec, add_process(1, "shop", stranger));
+  process(1, ProcessAction::exec, add_process(2, "shop", root));
+  for (std::int32_t pid = 3; pid < 20; ++pid)
+    process(2, ProcessAction::exec, add_process(pid, "spam" + std::to_string(pid), stranger));
+  process(3, ProcessAction::exec, add_process(30, "web", third));
+  EXPECT_EQ(value("ocaml_processes{group=shop}"), 2);
+  EXPECT_EQ(value("ocaml_processes{group=web}"), 1);
+}
+
+TEST_F(MetricsTest, NewSeriesAreLimited) {
+  make({.max_groups = 4});
+  for (std::int32_t pid = 1; pid <= 100; ++pid) {
+    const ProcessIndex index = add_process(pid, "job" + std::to_string(pid));
+    process(static_cast<std::uint64_t>(pid), ProcessAction::exec, index);
+    process(static_cast<std::uint64_t>(pid), ProcessAction::exit, index);
+  }
+  EXPECT_EQ(value("rtev_bpf_groups_forgotten"), 4);
+  EXPECT_EQ(value("rtev_bpf_groups_folded"), 92);
+  EXPECT_LE(value("rtev_bpf_groups"), 5);
 }
 
 TEST_F(MetricsTest, AProgramMayBeCalledOther) {

@@ -158,6 +158,13 @@ Result<void> AgentRun::prepare() {
   }
   if (flight_) both_.emplace(metrics_, *flight_);
   cut_.emplace(both_ ? static_cast<Sink&>(*both_) : metrics_);
+  metrics_.on_folded([max = options_.metrics.max_groups](const std::string& group, std::uint32_t user) {
+    say(
+        fmt::format("rtev-bpf: there are more than {}: '{}' of user {} and further ones are counted in the group "
+                    "\"other\"\nhint: rtev_bpf_groups_folded_total counts their processes; --max-groups allows more "
+                    "groups, --group names them\n",
+                    Counted{max, "group", "groups"}, group, user));
+  });
   return {};
 }
 
