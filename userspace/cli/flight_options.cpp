@@ -42,8 +42,8 @@ void add_flight_options(CLI::App& app, FlightOptions& options) {
   };
   add_parsed_option(
       app, "--keep-size", "SIZE", "a size of at least 1M, e.g. 64M, 1G", accept_size,
-      "memory for what is kept (default: 64M): when it is full, less than --keep is kept. While a dump is "
-      "written it takes as much again");
+      "memory for what is kept (default: 64M): when it is full, less than --keep is kept, first of the user with most "
+      "events. While a dump is written it takes as much again");
   const auto accept_condition = [&options](const std::string& text) {
     auto condition = flight::parse_condition(text);
     if (!condition || options.conditions.size() >= max_conditions) return false;
@@ -63,8 +63,8 @@ void add_flight_options(CLI::App& app, FlightOptions& options) {
                  "root, else ~/.local/state/rtev-bpf)")
       ->type_name("DIR");
   add_time_option(app, "--cooldown", options.cooldown,
-                  "after a dump, make no other one for the same program within TIME (default: 30s). A condition that "
-                  "stays true counts once");
+                  "after a dump, make no other one for the same program of the same user within TIME (default: 30s). A "
+                  "condition that stays true counts once");
   const auto accept_max = [&options](const std::string& text) {
     const std::size_t slash = text.find('/');
     const auto count = parse_number<std::size_t>(text.substr(0, slash));
@@ -74,8 +74,10 @@ void add_flight_options(CLI::App& app, FlightOptions& options) {
     options.max_dumps_in = *in;
     return true;
   };
-  add_parsed_option(app, "--max-dumps", "N/TIME", "a number and a time, e.g. 10/1h", accept_max,
-                    "make at most N dumps in TIME (default: 10/1h); dumps that snap or SIGUSR2 ask for do not count");
+  add_parsed_option(
+      app, "--max-dumps", "N/TIME", "a number and a time, e.g. 10/1h", accept_max,
+      "make at most N dumps in TIME (default: 10/1h), shared equally by the users whose programs run; dumps that "
+      "snap or SIGUSR2 ask for do not count");
   const auto accept_disk = [&options](const std::string& text) {
     const auto bytes = parse_file_size(text);
     options.max_disk_bytes = bytes.value_or(0);

@@ -39,8 +39,9 @@ std::vector<T> take(std::vector<T>& filled) {
 std::size_t Chunk::bytes() const {
   std::size_t bytes = sizeof(Chunk) + events.capacity() * sizeof(Event) + payloads.capacity() +
                       rings.capacity() * sizeof(Ring) + processes.capacity() * sizeof(processes.front()) +
-                      names.capacity() * sizeof(Name) + frames.capacity() * sizeof(Frame) +
-                      stacks.capacity() * sizeof(Stack) + unknown_stacks.capacity() * sizeof(StackIndex);
+                      names.capacity() * sizeof(Name) + pids.capacity() * sizeof(pids.front()) +
+                      frames.capacity() * sizeof(Frame) + stacks.capacity() * sizeof(Stack) +
+                      unknown_stacks.capacity() * sizeof(StackIndex);
   for (const Name& name : names) bytes += name.text.capacity();
   if (figures) bytes += sizeof(FiguresChange) + figures->changed.capacity() * sizeof(figures->changed.front());
   return bytes;
@@ -128,9 +129,33 @@ void ChunkBuilder::see_name(std::uint32_t slot, std::uint16_t id, const Registry
   recent = stamped;
 }
 
+void ChunkBuilder::see_thread(const Thread& thread) {
+  if (!thread.tracked) return;
+  const auto user = users_.find(thread.pid);
+  if (user != users_.end() && pids_.insert(*user).second) metadata_bytes_ += sizeof(*user);
+}
+
 void ChunkBuilder::see_payload(const Event& event, std::span<const std::byte> payload, const Registry& registry) {
   if (event.kind == EventKind::process) {
-    if (const auto record = record_of<ProcessRecord>(payload)) see_process(record->process, registry);
+    const auto record = record_of<ProcessRecord>(payload);
+    if (!record) return;
+    see_process(record->process, registry);
+    const ProcessInfo& info = registry.process(record->process);
+    if (event.id == static_cast<std::uint16_t>(ProcessAction::exit)) {
+      users_.erase(info.pid);
+    } else if (info.pid != 0) {
+      users_[info.pid] = info.user;
+    }
+  } else if (event.kind == EventKind::sched_switch) {
+    const auto record = record_of<SchedSwitch>(payload);
+    if (!record) return;
+    see_thread(record->prev);
+    see_thread(record->next);
+  } else if (event.kind == EventKind::wakeup) {
+    const auto record = record_of<Wakeup>(payload);
+    if (!record) return;
+    see_thread(record->woken);
+    see_thread(record->by);
   } else if (event.kind == EventKind::sample) {
     const auto sample = record_of<Sample>(payload);
     if (!sample) return;
@@ -194,6 +219,8 @@ Chunk ChunkBuilder::close(const Registry* registry) {
   chunk.processes.assign(processes_.begin(), processes_.end());
   processes_.clear();
   chunk.names = std::exchange(names_, {});
+  chunk.pids.assign(pids_.begin(), pids_.end());
+  pids_.clear();
   named_.clear();
   metadata_bytes_ = 0;
   ++chunk_;

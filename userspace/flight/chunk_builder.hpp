@@ -45,6 +45,7 @@ class ChunkBuilder {
   bool see_slot(std::uint32_t slot, const Registry& registry);
   void see_process(ProcessIndex index, const Registry& registry);
   void see_name(std::uint32_t slot, std::uint16_t id, const Registry& registry);
+  void see_thread(const Thread& thread);
   void see_payload(const Event& event, std::span<const std::byte> payload, const Registry& registry);
   void add_stacks(Chunk& chunk, const StackTable& table);
   std::shared_ptr<const ProcessInfo> shared(ProcessIndex index, const ProcessInfo& info);
@@ -63,6 +64,8 @@ class ChunkBuilder {
   std::array<std::uint64_t, 4096> recent_names_{};
   std::unordered_set<std::uint32_t> named_;  ///< slot and id
   std::vector<Chunk::Name> names_;
+  std::unordered_map<std::int32_t, std::uint32_t> users_;  ///< by pid, of processes that run
+  std::unordered_map<std::int32_t, std::uint32_t> pids_;   ///< those of switches of this chunk
   std::unordered_set<StackIndex> stacks_;
   std::vector<StackIndex> unresolved_;  ///< stacks of earlier chunks that were not known then
 };

@@ -46,9 +46,7 @@ class DumpWriter::Dump {
     file_ = std::make_unique<FdOutput>(std::move(*fd), result_.path);
     file_->keep_free(directory.min_free());
     builder_.header(begin.header);
-    for (const Event& event : begin.state->events) ++state_events_[static_cast<std::size_t>(event.kind)];
     add(*begin.state);
-    result_.events = 0;
   }
 
   void add(const Chunk& chunk) {
@@ -71,7 +69,11 @@ class DumpWriter::Dump {
     const Batch batch = chunk.batch();
     for (const Event& event : batch.events()) builder_.add(event, batch.payload(event));
     builder_.hand_out();
-    result_.events += chunk.events.size();
+    if (chunk.is_state) {
+      for (const Event& event : chunk.events) ++state_events_[static_cast<std::size_t>(event.kind)];
+    } else {
+      result_.events += chunk.events.size();
+    }
     if (file_->is_disk_low() && !failed())
       result_.error = Error{.what = "cannot write a dump to",
                             .subject = result_.path,

@@ -2,6 +2,7 @@
 #include "flight/flight_recorder.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.hpp"
 
@@ -14,8 +15,17 @@ constexpr std::uint64_t max_arming_ns = 10'000'000'000;
 /// A dump that is extended again and again ends after so many times of `--after`.
 constexpr std::uint64_t max_extensions = 10;
 
-std::string program_of(const ProcessInfo& process) {
-  return process.service.name.empty() ? process.comm : process.service.name;
+Program program_of(ProcessIndex index, const ProcessInfo& process) {
+  if (index == 0) return {};
+  return {.user = process.user, .name = process.service.name.empty() ? process.comm : process.service.name};
+}
+
+/// Of those who have programs that run, and this one.
+std::size_t users_with(std::uint32_t user, const Registry& registry) {
+  std::set<std::uint32_t> users{user};
+  for (const ProcessInfo& process : registry.processes())
+    if (!process.ended) users.insert(process.user);
+  return users.size();
 }
 
 DumpResult not_made(std::string why) {
@@ -89,7 +99,7 @@ void FlightRecorder::summary(const RunSummary& summary, const Registry& registry
 void FlightRecorder::on_firing(const Firing& firing, const Registry& registry) {
   const Condition& condition = options_.conditions[firing.condition];
   const ProcessInfo& process = registry.process(firing.process);
-  const std::string program = firing.process != 0 ? program_of(process) : std::string();
+  const Program program = program_of(firing.process, process);
   // What is late in the stream fires at the time of the stream.
   const std::uint64_t now_ns = std::max(firing.time_ns, history_.time_ns());
   if (current_) {
@@ -97,13 +107,14 @@ void FlightRecorder::on_firing(const Firing& firing, const Registry& registry) {
     ++joined_;
     return extend(now_ns + options_.after_ns);
   }
-  if (const auto why = limits_.check(firing.condition, program, now_ns)) return count(*why);
+  const auto users = [&] { return users_with(program.user, registry); };
+  if (const auto why = limits_.check(firing.condition, program, now_ns, users)) return count(*why);
   if (is_held_) return;
   begin_dump({.trigger = std::string(to_string(condition.what)),
               .what = condition.text,
               .value = value_text(condition, firing.value),
               .pid = firing.process != 0 ? process.pid : 0,
-              .program = program},
+              .program = program.name},
              now_ns + options_.after_ns);
 }
 
@@ -149,11 +160,15 @@ void FlightRecorder::begin_dump(DumpCause cause, std::uint64_t end_ns) {
     header.start_realtime_ns = clock_ns(CLOCK_REALTIME) - (monotonic_ns() - header.start_ns);
   const DumpName name{
       .host = header_.host, .realtime_ns = clock_ns(CLOCK_REALTIME), .trigger = cause.trigger, .pid = cause.pid};
-  const std::uint64_t number = writer_->begin({.cause = std::move(cause),
-                                               .name = name.text(),
-                                               .header = std::move(header),
-                                               .state = std::make_shared<const Chunk>(history_.state())});
-  current_ = Current{.number = number, .next = history_.first_number(), .end_ns = end_ns, .base = history_.base()};
+  auto states = history_.states();
+  const auto state = std::make_shared<const Chunk>(std::move(states.extract(history_.first_number()).mapped()));
+  const std::uint64_t number =
+      writer_->begin({.cause = std::move(cause), .name = name.text(), .header = std::move(header), .state = state});
+  current_ = Current{.number = number,
+                     .next = history_.first_number(),
+                     .end_ns = end_ns,
+                     .base = history_.base(),
+                     .states = std::move(states)};
   hand_over_closed();
 }
 
@@ -167,7 +182,11 @@ void FlightRecorder::extend(std::uint64_t end_ns) {
 void FlightRecorder::hand_over_closed() {
   if (current_) {
     const std::uint64_t closed = history_.first_number() + history_.chunks().size();
-    for (; current_->next < closed; ++current_->next) writer_->add(history_.share(current_->next));
+    for (; current_->next < closed; ++current_->next) {
+      if (auto state = current_->states.extract(current_->next))
+        writer_->add(std::make_shared<const Chunk>(std::move(state.mapped())));
+      writer_->add(history_.share(current_->next));
+    }
     if (writer_->waiting_bytes() > 2 * options_.history.max_bytes && current_->end_ns > history_.time_ns()) {
       current_->end_ns = history_.time_ns();
       ++cut_short_;

@@ -81,6 +81,7 @@ class FlightRecorder final : public Sink {
     std::uint64_t next = 0;    ///< number of the first chunk that it does not have yet
     std::uint64_t end_ns = 0;  ///< it has all until then
     PeriodFigures::Base base{};
+    std::map<std::uint64_t, Chunk> states{};  ///< what comes before chunks, by their numbers
   };
   using Waiting = std::promise<DumpResult>;
 

@@ -2,6 +2,7 @@
 // A piece of the stream that is kept in memory, with all that its events refer to.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,11 +17,19 @@
 
 namespace rtev::flight {
 
+/// ProcessInfo::user of what belongs to no process.
+inline constexpr std::uint32_t no_user = UINT32_MAX;
+
 /// The figures of a run at the end of a chunk, by what has changed since the chunk before that has them.
 struct FiguresChange {
   std::uint64_t time_ns = 0;
   RunSummary so_far{};
-  std::vector<std::pair<ProcessIndex, PeriodFigures::ProcessBase>> changed{};
+  struct Process {
+    ProcessIndex index = 0;
+    std::uint32_t user = 0;
+    PeriodFigures::ProcessBase base{};
+  };
+  std::vector<Process> changed{};
   std::vector<ProcessIndex> gone{};  ///< not in the registry any more
   Registry::Others others{};
 };
@@ -53,11 +62,15 @@ struct Chunk {
   std::vector<Ring> rings{};
   std::vector<std::pair<ProcessIndex, std::shared_ptr<const ProcessInfo>>> processes{};
   std::vector<Name> names{};
+  std::vector<std::pair<std::int32_t, std::uint32_t>> pids{};  ///< of traced threads in switches, with their users
   std::vector<Frame> frames{};
   std::vector<Stack> stacks{};                     ///< callers first
   std::vector<StackIndex> unknown_stacks{};        ///< of samples: a later chunk may have them
   std::shared_ptr<const FiguresChange> figures{};  ///< null if it was closed between two checkpoints
-  bool is_shared = false;                          ///< with another thread
+  std::vector<std::pair<std::uint32_t, std::size_t>> bytes_of_users{};  ///< once it is closed, see bytes_by_user()
+  std::array<std::uint64_t, event_kind_count> missing{};  ///< events by kind that were taken out to save memory
+  bool is_state = false;   ///< its events are of before its time, see WindowState::as_chunk()
+  bool is_shared = false;  ///< with another thread
 
   Batch batch() const { return {events, payloads}; }
   /// About as much memory as it takes.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -17,8 +18,9 @@
 
 namespace rtev::flight {
 
-/// Whole chunks are dropped, oldest first. What is kept begins at a checkpoint, so that its figures are exact. One
-/// thread.
+/// Whole chunks are dropped, oldest first. If several users need the memory, the oldest events of whoever takes most of
+/// it go first, as long as that is more than an equal share: so what is kept of a user may begin later than the rest.
+/// It begins at a checkpoint, so that its figures are exact. One thread.
 class StreamHistory {
  public:
   struct Options {
@@ -53,15 +55,21 @@ class StreamHistory {
   std::uint64_t time_ns() const { return time_ns_; }
   std::size_t bytes() const { return bytes_ + builder_.bytes(); }
 
-  /// What began before begin_ns(), and the figures of the run then.
-  Chunk state() const { return state_.as_chunk(begin_ns_); }
-  const PeriodFigures::Base& base() const { return base_; }
+  /// What began before the events of users, by the number of the first chunk that has these. There is always one for
+  /// first_number().
+  std::map<std::uint64_t, Chunk> states() const;
+  /// The figures of the run where the events of each user begin.
+  PeriodFigures::Base base() const;
 
  private:
   void close(const Registry& registry, std::shared_ptr<const FiguresChange> figures);
   std::shared_ptr<const FiguresChange> change_since_last(const RunSummary& so_far, const Registry& registry);
+  bool thin();
   void drop_front();
-  void apply(const FiguresChange& change);
+  void keep_memory_of(const std::shared_ptr<Chunk>& chunk);
+  void count(const Chunk& chunk, bool is_kept);
+  std::uint64_t first_of(std::uint32_t user) const;
+  std::uint64_t end_of_group(std::uint64_t number) const;
 
   Options options_;
   std::uint64_t chunk_ns_;
@@ -72,8 +80,13 @@ class StreamHistory {
   std::size_t bytes_ = 0;                                                  ///< of chunks_
   bool figures_missing_ = false;                                           ///< the last chunk was closed without them
   std::vector<std::pair<ProcessIndex, PeriodFigures::ProcessBase>> last_;  ///< of the last checkpoint, by index
-  PeriodFigures::Base base_;
-  WindowState state_;
+  PeriodFigures::Base base_;  ///< of processes: where the events of their users begin
+  WindowState state_;         ///< the same
+  struct OfUser {
+    std::size_t bytes = 0;
+    std::uint64_t first = 0;  ///< number of the first chunk that may have its events
+  };
+  std::map<std::uint32_t, OfUser> users_;  ///< who have events in chunks_
 };
 
 }  // namespace rtev::flight

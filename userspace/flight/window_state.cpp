@@ -79,7 +79,7 @@ void WindowState::add(const Chunk& chunk) {
     if (is_open) named->names[name.id] = name.text;
   }
   if (!chunk.figures) return;
-  for (const auto& [index, base] : chunk.figures->changed) {
+  for (const auto& [index, user, base] : chunk.figures->changed) {
     // Their exits may have been lost.
     if (const auto known = processes_.find(index); known != processes_.end() && base.ended && !known->second.found)
       processes_.erase(known);
@@ -216,14 +216,14 @@ void WindowState::lifecycle(Slot& slot, Ring& ring, const Event& event) {
   }
 }
 
-Chunk WindowState::as_chunk(std::uint64_t begin_ns) const {
-  Chunk chunk{.begin_ns = begin_ns, .end_ns = begin_ns};
+Chunk WindowState::as_chunk(std::uint64_t begin_ns, const std::function<bool(std::uint32_t user)>& wants) const {
+  Chunk chunk{.begin_ns = begin_ns, .end_ns = begin_ns, .is_state = true};
   std::map<ProcessIndex, std::uint64_t> earliest;
   std::vector<Event> kept;
   for (const auto& slot : slots_) {
     if (!slot) continue;
     const auto process = processes_.find(slot->info.process);
-    if (process == processes_.end()) continue;
+    if (process == processes_.end() || !process->second.info || !wants(process->second.info->user)) continue;
     const std::size_t before = kept.size();
     for (const auto& ring : slot->rings) {
       if (!ring) continue;
@@ -248,7 +248,7 @@ Chunk WindowState::as_chunk(std::uint64_t begin_ns) const {
     chunk.events.push_back(event);
   };
   for (const auto& [index, process] : processes_) {
-    if (!process.info) continue;
+    if (!process.info || !wants(process.info->user)) continue;
     chunk.processes.emplace_back(index, process.info);
     const auto first = earliest.find(index);
     const std::uint64_t time_ns = first != earliest.end() ? first->second : begin_ns;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,9 +24,9 @@ class WindowState {
  public:
   /// `chunk` follows the one before it.
   void add(const Chunk& chunk);
-  /// What a tracer that begins at `begin_ns` would find, as events before the others: with their own times, but those
-  /// of processes and rings, which are found then.
-  Chunk as_chunk(std::uint64_t begin_ns) const;
+  /// What a tracer that begins at `begin_ns` would find of the programs of users for whom `wants` is true, as events
+  /// before the others: with their own times, but those of processes and rings, which are found then.
+  Chunk as_chunk(std::uint64_t begin_ns, const std::function<bool(std::uint32_t user)>& wants) const;
 
   static constexpr std::size_t max_open = 256;  ///< spans of a ring; beyond, the outer half is forgotten
   static constexpr std::size_t max_kept = std::size_t{1} << 18;  ///< events in all; beyond, further ones are not kept

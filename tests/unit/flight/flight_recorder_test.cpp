@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,10 @@ class FlightRecorderTest : public ::testing::Test {
     (*recorder_)->header({.host = "host", .start_ns = now_, .start_realtime_ns = 1});
   }
   void consume(const Events& events) {
-    for (const Event& event : events.batch().events()) now_ = std::max(now_, event.time);
+    for (const Event& event : events.batch().events()) {
+      now_ = std::max(now_, event.time);
+      ++events_[static_cast<std::size_t>(event.kind)];
+    }
     (*recorder_)->consume(events.batch(), world_.registry);
     pass(0);
   }
@@ -43,6 +47,7 @@ class FlightRecorderTest : public ::testing::Test {
   RunSummary so_far() const {
     RunSummary summary;
     summary.end_ns = now_;
+    summary.events = events_;
     return summary;
   }
   RecorderOptions options(const std::vector<std::string>& conditions) {
@@ -54,6 +59,7 @@ class FlightRecorderTest : public ::testing::Test {
 
   test::World world_;
   std::uint64_t now_ = 100 * second;
+  decltype(RunSummary::events) events_{};  ///< by kind
   std::optional<Recorder> recorder_;
 };
 
@@ -179,6 +185,81 @@ TEST_F(FlightRecorderTest, SizeGoesBeforeAge) {
     EXPECT_LE((*recorder_)->figures().kept_bytes, std::size_t{2} << 20);
   }
   EXPECT_GE((*recorder_)->figures().kept_bytes, std::size_t{1800} << 10);
+}
+
+TEST_F(FlightRecorderTest, WhoeverIsLoudShortensOnlyHisHistory) {
+  constexpr std::size_t max_bytes = std::size_t{2} << 20;
+  begin({.history = {.keep_ns = 1000 * second, .max_bytes = max_bytes}});
+  ProcessInfo info = test::World::default_info();
+  info.pid = 5000;
+  info.comm = "loud";
+  info.user = 1000;
+  const ProcessIndex loud = world_.registry.add_process(info);
+  const std::uint32_t slot = world_.add_ring(loud);
+  const auto add = [&](ProcessIndex process, const Events& events) {
+    world_.registry.process(process).words.events += events.batch().events().size();
+    consume(events);
+  };
+  const auto found = [&](ProcessIndex process) {
+    consume(Events(0).add_record(now_, EventKind::process, ProcessRecord{process, 0, 0},
+                                 static_cast<std::uint16_t>(ProcessAction::found)));
+  };
+  found(world_.process);
+  found(loud);
+  const std::uint64_t pause_begin = now_ + 1;
+  add(loud, Events(slot).add(pause_begin, EventKind::begin, test::phase_major));
+  constexpr std::uint64_t turns = 400, events_of_turn = 1000;
+  std::uint64_t number = 0;
+  for (std::uint64_t turn = 0; turn < turns; ++turn) {
+    add(world_.process, Events(world_.slot).add(now_ + 1, EventKind::user_int, 1, turn));
+    Events events(slot);
+    for (std::uint64_t k = 1; k <= events_of_turn; ++k) events.add(now_ + k, EventKind::user_int, 1, number++);
+    add(loud, events);
+    EXPECT_LE((*recorder_)->figures().kept_bytes, max_bytes);
+  }
+  add(loud, Events(slot).add(now_ + 1, EventKind::end, test::phase_major));
+  auto asked = (*recorder_)->request_dump("snap");
+  pass(second);
+  end();
+  const auto read = read_dump(asked.get().path);
+  const SeenStream& dump = *read;
+  std::vector<std::uint64_t> of_quiet, of_loud;
+  for (const SeenEvent& event : dump.events)
+    if (event.kind == EventKind::user_int) (event.comm == "loud" ? of_loud : of_quiet).push_back(event.value);
+  ASSERT_EQ(of_quiet.size(), turns);
+  for (std::uint64_t turn = 0; turn < turns; ++turn) EXPECT_EQ(of_quiet[turn], turn);
+  // What the other one left is his, and the newest.
+  EXPECT_GT(of_loud.size() * sizeof(Event), max_bytes / 2);
+  EXPECT_LT(of_loud.size(), number);
+  for (std::size_t i = 0; i < of_loud.size(); ++i) EXPECT_EQ(of_loud[i], number - of_loud.size() + i);
+  // As if the tracer had begun to look at him there.
+  ASSERT_EQ(dump.facts.pauses.size(), 1u);
+  EXPECT_EQ(std::get<0>(dump.facts.pauses.front()), pause_begin);
+  EXPECT_EQ(dump.processes.at(loud).words.events, of_loud.size() + 1) << "and the end of the pause";
+  EXPECT_EQ(dump.processes.at(world_.process).words.events, turns);
+  EXPECT_EQ(std::accumulate(dump.end.events.begin(), dump.end.events.end(), std::uint64_t{0}), dump.events.size());
+}
+
+TEST_F(FlightRecorderTest, DumpsAreSharedByUsers) {
+  RecorderOptions wanted = options({"lost"});
+  wanted.limits.max_dumps = 4;
+  wanted.after_ns = 0;
+  begin(wanted);
+  pass(11 * second);
+  const auto lose = [&](const std::string& comm, std::uint32_t user) {
+    ProcessInfo info = test::World::default_info();
+    info.comm = comm;
+    info.user = user;
+    const std::uint32_t slot = world_.add_ring(world_.registry.add_process(info));
+    consume(Events(slot).add_record(now_ + 1, EventKind::lost, Loss{.words = 1, .from_ns = 0, .to_ns = now_ + 1},
+                                    static_cast<std::uint16_t>(LossReason::overwritten)));
+    pass(100 * ms);
+  };
+  for (int i = 0; i < 10; ++i) lose("name" + std::to_string(i), 1000);
+  lose("name0", 0);
+  end();
+  EXPECT_EQ((*recorder_)->figures().written, 3u);
+  EXPECT_EQ((*recorder_)->figures().suppressed[static_cast<std::size_t>(Suppressed::max_dumps)], 8u);
 }
 
 TEST_F(FlightRecorderTest, KeepsNamesOfProcessesThatAreGone) {

@@ -10,13 +10,23 @@
 namespace rtev::flight {
 namespace {
 
-TriggerLimits make_limits(std::size_t max_dumps = 100) {
-  return TriggerLimits(
+struct Limits : TriggerLimits {
+  using TriggerLimits::TriggerLimits;
+
+  std::optional<Suppressed> check(std::size_t condition, const std::string& program, std::uint64_t time_ns,
+                                  std::uint32_t user = 0) {
+    return TriggerLimits::check(condition, {.user = user, .name = program}, time_ns, [this] { return users; });
+  }
+  std::size_t users = 1;
+};
+
+Limits make_limits(std::size_t max_dumps = 100) {
+  return Limits(
       {.cooldown_ns = 30 * second, .rearm_ns = 10 * second, .max_dumps = max_dumps, .period_ns = 3600 * second});
 }
 
 TEST(TriggerLimits, IsNotArmedAtFirst) {
-  TriggerLimits limits = make_limits();
+  Limits limits = make_limits();
   limits.arm_at(10 * second);
   EXPECT_EQ(limits.check(0, "server", 9 * second), Suppressed::not_armed);
   // Trouble that goes on counts once it is armed.
@@ -24,7 +34,7 @@ TEST(TriggerLimits, IsNotArmedAtFirst) {
 }
 
 TEST(TriggerLimits, CountsOnceWhatStaysTrue) {
-  TriggerLimits limits = make_limits();
+  Limits limits = make_limits();
   EXPECT_EQ(limits.check(0, "server", second), std::nullopt);
   // Once in the time after which it would count again: a metric that counts each event says nothing.
   for (std::uint64_t time = 2; time < 1000; time += 9)
@@ -33,7 +43,7 @@ TEST(TriggerLimits, CountsOnceWhatStaysTrue) {
 }
 
 TEST(TriggerLimits, WaitsAfterADumpOfTheSameProgram) {
-  TriggerLimits limits = make_limits();
+  Limits limits = make_limits();
   EXPECT_EQ(limits.check(0, "server", second), std::nullopt);
   EXPECT_EQ(limits.check(1, "server", 2 * second), Suppressed::cooldown);
   EXPECT_EQ(limits.check(1, "other", 2 * second), std::nullopt);
@@ -41,7 +51,7 @@ TEST(TriggerLimits, WaitsAfterADumpOfTheSameProgram) {
 }
 
 TEST(TriggerLimits, CountsDumpsInASlidingPeriod) {
-  TriggerLimits limits = make_limits(2);
+  Limits limits = make_limits(2);
   EXPECT_EQ(limits.check(0, "a", 1 * second), std::nullopt);
   EXPECT_EQ(limits.check(0, "b", 2000 * second), std::nullopt);
   EXPECT_EQ(limits.check(0, "c", 3000 * second), Suppressed::max_dumps);
@@ -50,9 +60,49 @@ TEST(TriggerLimits, CountsDumpsInASlidingPeriod) {
 }
 
 TEST(TriggerLimits, ForgetsProgramsWithHostileNames) {
-  TriggerLimits limits = make_limits();
+  Limits limits = make_limits();
   for (int i = 0; i < 100'000; ++i) limits.check(0, std::to_string(i), second + static_cast<std::uint64_t>(i));
   EXPECT_EQ(limits.check(0, "server", 2 * second), Suppressed::max_dumps);
+}
+
+TEST(TriggerLimits, AProgramOfAnotherUserIsAnotherOne) {
+  Limits limits = make_limits();
+  limits.users = 2;
+  EXPECT_EQ(limits.check(0, "server", second, 1000), std::nullopt);
+  EXPECT_EQ(limits.check(0, "server", 2 * second, 0), std::nullopt);
+  EXPECT_EQ(limits.check(1, "server", 3 * second, 0), Suppressed::cooldown);
+  EXPECT_EQ(limits.check(0, "server", 3 * second, 1000), Suppressed::repeated);
+}
+
+TEST(TriggerLimits, UsersHaveSharesOfTheDumps) {
+  Limits limits = make_limits(10);
+  limits.users = 2;
+  for (int i = 0; i < 100; ++i) {
+    const auto suppressed = limits.check(0, std::to_string(i), second, 1000);
+    EXPECT_EQ(suppressed.has_value(), i >= 5) << i;
+  }
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(limits.check(0, std::to_string(i), 2 * second), std::nullopt);
+  EXPECT_EQ(limits.check(0, "fifth", 2 * second), Suppressed::max_dumps);
+  EXPECT_EQ(limits.check(0, "later", 3602 * second), std::nullopt);
+}
+
+TEST(TriggerLimits, EachOfManyUsersHasADump) {
+  Limits limits = make_limits(10);
+  limits.users = 11;
+  for (std::uint32_t user = 1; user <= 11; ++user) {
+    EXPECT_EQ(limits.check(0, "server", second, user),
+              user <= 10 ? std::nullopt : std::optional(Suppressed::max_dumps));
+    EXPECT_EQ(limits.check(0, "client", second, user), Suppressed::max_dumps);
+  }
+}
+
+TEST(TriggerLimits, NamesOfOneUserMakeItForgetNoOther) {
+  Limits limits = make_limits();
+  limits.users = 2;
+  EXPECT_EQ(limits.check(0, "server", second), std::nullopt);
+  for (int i = 0; i < 10'000; ++i) limits.check(0, std::to_string(i), second, 1000);
+  EXPECT_EQ(limits.check(0, "server", 2 * second), Suppressed::repeated);
+  EXPECT_EQ(limits.check(1, "server", 2 * second), Suppressed::cooldown);
 }
 
 }  // namespace
