@@ -102,6 +102,14 @@ int hung_memory(const Directory& dir);
 /// The same in a process that has mapped the program `dir`/program, once that has probes.
 int hung_mapping(const Directory& dir);
 
+// Names that programs choose for themselves (names.cpp). By an unprivileged user.
+
+/// Runs 40 programs, each a service with a name of its own.
+int many_services(const Directory& dir);
+int many_services_step(const Directory& dir);
+/// Programs one after the other, each with a name of its own, that overwrite their ring before it is read.
+int losing_names(const Directory& dir);
+
 /// Ends at once.
 int nothing(const Directory& dir);
 

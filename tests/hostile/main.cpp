@@ -55,11 +55,14 @@ constexpr auto attacks = std::to_array<Attack>({
     {"hung-directory", hung_directory},
     {"hung-memory", hung_memory},
     {"hung-mapping", hung_mapping},
+    {"many-services", many_services},
+    {"losing-names", losing_names},
     // What these programs run in turn.
     {"exec-flood-step", exec_flood_step},
     {"threads-that-exec-step", threads_that_exec_step},
     {"hung-program-step", hung_program_step},
     {"hung-detached-program-step", hung_detached_program_step},
+    {"many-services-step", many_services_step},
     {"nothing", nothing},
 });
 
