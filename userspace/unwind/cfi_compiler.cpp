@@ -45,14 +45,16 @@ enum PointerEncoding : std::uint8_t { absolute = 0, relative = 0x10, omitted = 0
 
 class Compiler {
  public:
-  explicit Compiler(const EhFrame& frame) : frame_(frame), rules_(tables_) {}
+  Compiler(const EhFrame& frame, WorkBudget& budget) : frame_(frame), budget_(budget), rules_(tables_) {}
 
   CfiTables compile() {
     collect();
+    if (!budget_.has_left_now()) return {};
     std::ranges::stable_sort(functions_, {}, &FunctionEntry::begin);
     add_jumps();
     std::uint32_t covered = 0;
     for (const FunctionEntry& function : functions_) {
+      if (!budget_.has_left()) return {};
       if (tables_.row_begins.size() > max_cfi_rows) break;
       if (function.begin < covered) {
         forget_from(function.begin);
@@ -64,6 +66,7 @@ class Compiler {
       covered = function.end;
     }
     if (!tables_.row_begins.empty()) add_row(covered, no_rule);
+    if (budget_.is_used_up()) return {};
     return std::move(tables_);
   }
 
@@ -71,7 +74,7 @@ class Compiler {
   /// Finds all functions, and what they have in common.
   void collect() {
     ByteCursor all(frame_.bytes);
-    while (!all.at_end() && functions_.size() < max_functions) {
+    while (!all.at_end() && functions_.size() < max_functions && budget_.has_left()) {
       const std::size_t begin = all.position();
       std::uint64_t length = all.take<std::uint32_t>();
       // Ends the entries that one linked file brought; those of others may follow.
@@ -270,6 +273,7 @@ class Compiler {
   }
 
   EhFrame frame_;
+  WorkBudget& budget_;
   CfiTables tables_;
   RuleList rules_;
   std::unordered_map<std::uint32_t, CommonEntry> commons_;
@@ -345,7 +349,7 @@ bool Compiler::run(std::span<const std::byte> bytes, const CommonEntry& common, 
             known = run_extended(low, cursor, common, state);
         }
     }
-    if (!known || !cursor.ok()) return false;
+    if (!known || !cursor.ok() || !budget_.has_left()) return false;
   }
   if (function && place < function->end) finish_row();
   return cursor.ok();
@@ -425,8 +429,8 @@ bool Compiler::run_extended(std::uint8_t code, ByteCursor& cursor, const CommonE
 
 }  // namespace
 
-CfiTables compile_cfi(const EhFrame& frame) {
-  return Compiler(frame).compile();
+CfiTables compile_cfi(const EhFrame& frame, WorkBudget& budget) {
+  return Compiler(frame, budget).compile();
 }
 
 }  // namespace rtev

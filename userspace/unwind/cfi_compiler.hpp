@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "unwind/object_tables_format.hpp"
+#include "unwind/work_budget.hpp"
 
 namespace rtev {
 
@@ -38,7 +39,7 @@ struct EhFrame {
 };
 
 /// Any bytes will do: code of which the bytes say nothing, nothing known, or different things at once, has no rule.
-/// Work and memory are a small multiple of their size.
-CfiTables compile_cfi(const EhFrame& frame);
+/// Memory is a small multiple of their size. Empty if the budget does not suffice.
+CfiTables compile_cfi(const EhFrame& frame, WorkBudget& budget);
 
 }  // namespace rtev

@@ -36,7 +36,8 @@ std::optional<Extent> file_extent(const ElfFile& file, std::uint64_t address) {
   return std::nullopt;
 }
 
-DataImage::DataImage(ElfFile& file) {
+DataImage::DataImage(ElfFile& file, WorkBudget& budget) {
+  if (!budget.has_left_now()) return;
   std::uint64_t room = max_bytes;
   for (const Elf64_Phdr& segment : file.segments()) {
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) == 0 || segment.p_offset >= file.size()) continue;
@@ -60,10 +61,10 @@ DataImage::DataImage(ElfFile& file) {
     if (entry.d_tag == DT_RELASZ) size = entry.d_un.d_val;
   }
   const auto table = file_extent(file, address);
-  if (table && size != 0) relocate(file, {table->offset, std::min({size, table->size, max_relocation_bytes})});
+  if (table && size != 0) relocate(file, {table->offset, std::min({size, table->size, max_relocation_bytes})}, budget);
 }
 
-void DataImage::relocate(ElfFile& file, Extent table) {
+void DataImage::relocate(ElfFile& file, Extent table, WorkBudget& budget) {
   const bool is_arm = file.machine() == EM_AARCH64;
   const std::uint32_t relative = is_arm ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE;
   const std::uint32_t by_symbol = is_arm ? R_AARCH64_ABS64 : R_X86_64_64;
@@ -75,6 +76,7 @@ void DataImage::relocate(ElfFile& file, Extent table) {
     const std::size_t count = file.read(table.offset, std::as_writable_bytes(wanted)) / sizeof(Elf64_Rela);
     if (count == 0) return;
     for (const Elf64_Rela& relocation : wanted.first(count)) {
+      if (!budget.has_left()) return;
       const auto type = static_cast<std::uint32_t>(ELF64_R_TYPE(relocation.r_info));
       if (type == relative) {
         store(relocation.r_offset, static_cast<std::uint64_t>(relocation.r_addend));

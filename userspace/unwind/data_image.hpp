@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "inspect/elf_file.hpp"
+#include "unwind/work_budget.hpp"
 
 namespace rtev {
 
@@ -26,7 +27,8 @@ class DataImage {
     std::span<std::byte> bytes;
   };
 
-  explicit DataImage(ElfFile& file);
+  /// Where the budget does not suffice, addresses are missing.
+  DataImage(ElfFile& file, WorkBudget& budget);
 
   std::span<const Block> blocks() const { return blocks_; }
   /// All that follows an address in its segment; empty if no segment has it.
@@ -48,7 +50,7 @@ class DataImage {
   std::string_view text(std::uint64_t address, std::size_t max_length) const;
 
  private:
-  void relocate(ElfFile& file, Extent table);
+  void relocate(ElfFile& file, Extent table, WorkBudget& budget);
   void store(std::uint64_t address, std::uint64_t value);
 
   std::vector<std::unique_ptr<std::byte[]>> memory_;

@@ -66,7 +66,8 @@ struct DebugEntry {
 
 class Reader {
  public:
-  Reader(const FrametableSource& source, StringPool& strings) : source_(source), strings_(strings) {}
+  Reader(const FrametableSource& source, StringPool& strings, WorkBudget& budget)
+      : source_(source), strings_(strings), budget_(budget) {}
 
   FrameTables read() {
     std::vector<std::span<Descriptor>> runs;
@@ -85,6 +86,7 @@ class Reader {
       place_numbers_.clear(run.size());
       name_numbers_.clear(run.size());
       for (Descriptor& each : run) add_places(each);
+      if (!budget_.has_left_now()) return {};
       sort(run);
       runs.push_back(run);
     }
@@ -197,7 +199,7 @@ class Reader {
     ByteCursor cursor(bytes);
     const auto count = cursor.take<std::uint64_t>();
     const auto align = [&](std::size_t to) { cursor.take_bytes(-cursor.position() % to); };
-    for (std::uint64_t i = 0; i < count && descriptors_.size() < max_descriptors; ++i) {
+    for (std::uint64_t i = 0; i < count && descriptors_.size() < max_descriptors && budget_.has_left(); ++i) {
       align(8);
       const auto return_address = cursor.take<std::uint64_t>();
       const auto data = cursor.take<std::uint16_t>();
@@ -267,6 +269,7 @@ class Reader {
   std::uint32_t add_place(std::uint64_t address) {
     const std::size_t first = tables_.places.size();
     for (unsigned level = 0; level < max_inlined && tables_.places.size() < max_places; ++level, address += 8) {
+      if (!budget_.has_left()) break;
       const auto entry = entry_at(address);
       if (!entry) break;
       const bool is_wide = wide_ && entry->is_wide();
@@ -289,6 +292,7 @@ class Reader {
 
   const FrametableSource& source_;
   StringPool& strings_;
+  WorkBudget& budget_;
   bool wide_ = true;
   std::vector<Descriptor> descriptors_;
   AddressNumbers place_numbers_, name_numbers_;
@@ -297,8 +301,8 @@ class Reader {
 
 }  // namespace
 
-FrameTables read_frametables(const FrametableSource& source, StringPool& strings) {
-  return Reader(source, strings).read();
+FrameTables read_frametables(const FrametableSource& source, StringPool& strings, WorkBudget& budget) {
+  return Reader(source, strings, budget).read();
 }
 
 }  // namespace rtev

@@ -10,6 +10,7 @@
 #include "unwind/data_image.hpp"
 #include "unwind/object_tables_format.hpp"
 #include "unwind/string_pool.hpp"
+#include "unwind/work_budget.hpp"
 
 namespace rtev {
 
@@ -33,7 +34,8 @@ struct FrametableSource {
 };
 
 /// Reads the tables of OCaml 5. Without addresses it looks for what the runtime's own table must look like. Any bytes
-/// will do; what is implausible is left out. Work and memory are a small multiple of the size of the data.
-FrameTables read_frametables(const FrametableSource& source, StringPool& strings);
+/// will do; what is implausible is left out. Memory is a small multiple of the size of the data. Empty if the budget
+/// does not suffice.
+FrameTables read_frametables(const FrametableSource& source, StringPool& strings, WorkBudget& budget);
 
 }  // namespace rtev

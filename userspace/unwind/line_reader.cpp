@@ -63,12 +63,12 @@ struct File {
 /// The lines of one compilation unit.
 class Unit {
  public:
-  Unit(const LineSource& source, StringPool& strings, std::vector<Row>& rows)
-      : source_(source), strings_(strings), rows_(rows) {}
+  Unit(const LineSource& source, StringPool& strings, std::vector<Row>& rows, WorkBudget& budget)
+      : source_(source), strings_(strings), rows_(rows), budget_(budget) {}
 
   void read(ByteCursor cursor, bool is_wide) {
     if (!read_header(cursor, is_wide)) return;
-    while (!cursor.at_end() && rows_.size() < max_line_rows) step(cursor);
+    while (!cursor.at_end() && rows_.size() < max_line_rows && budget_.has_left()) step(cursor);
     // A sequence without an end.
     rows_.resize(kept_);
   }
@@ -131,7 +131,7 @@ class Unit {
     const std::uint64_t count = header.take_uleb();
     // Entries without content take no bytes.
     if (format_count == 0) return;
-    for (std::uint64_t i = 0; i < count && header.ok(); ++i) {
+    for (std::uint64_t i = 0; i < count && header.ok() && budget_.has_left(); ++i) {
       File entry;
       for (unsigned field = 0; field < format_count; ++field) {
         const auto [text, number] = take_form(header, formats[field].second, is_wide);
@@ -280,6 +280,7 @@ class Unit {
   const LineSource& source_;
   StringPool& strings_;
   std::vector<Row>& rows_;
+  WorkBudget& budget_;
   std::size_t kept_ = rows_.size();  ///< rows of sequences that have ended
   const AddressRange* range_ = nullptr;
   bool is_in_no_code_ = false;  ///< the sequence
@@ -326,18 +327,19 @@ LineTables pack(std::span<const Row> rows) {
 
 }  // namespace
 
-LineTables read_lines(const LineSource& source, StringPool& strings) {
+LineTables read_lines(const LineSource& source, StringPool& strings, WorkBudget& budget) {
   std::vector<Row> rows;
   ByteCursor cursor(source.lines);
-  while (!cursor.at_end() && rows.size() < max_line_rows) {
+  while (!cursor.at_end() && rows.size() < max_line_rows && budget.has_left()) {
     constexpr std::uint32_t wide = 0xffffffff;
     std::uint64_t bytes = cursor.take<std::uint32_t>();
     const bool is_wide = bytes == wide;
     if (is_wide) bytes = cursor.take<std::uint64_t>();
     const auto unit = cursor.take_bytes(bytes);
     if (!cursor.ok()) break;
-    Unit(source, strings, rows).read(ByteCursor(unit), is_wide);
+    Unit(source, strings, rows, budget).read(ByteCursor(unit), is_wide);
   }
+  if (!budget.has_left_now()) return {};
   // Where one sequence ends another one may begin: that is what holds.
   const auto order = [](const Row& row) { return std::tuple(row.address, row.line != 0); };
   if (!std::ranges::is_sorted(rows, {}, order)) std::ranges::stable_sort(rows, {}, order);

@@ -9,6 +9,7 @@
 
 #include "unwind/cfi_compiler.hpp"
 #include "unwind/string_pool.hpp"
+#include "unwind/work_budget.hpp"
 
 namespace rtev {
 
@@ -27,7 +28,8 @@ struct LineSource {
   std::uint64_t link_base = 0;
 };
 
-/// Any bytes will do; what is implausible is left out. Work and memory are a small multiple of their size.
-LineTables read_lines(const LineSource& source, StringPool& strings);
+/// Any bytes will do; what is implausible is left out. Memory is a small multiple of their size. Empty if the budget
+/// does not suffice.
+LineTables read_lines(const LineSource& source, StringPool& strings, WorkBudget& budget);
 
 }  // namespace rtev

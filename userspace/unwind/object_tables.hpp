@@ -56,6 +56,8 @@ class ObjectTables {
   /// Link-time address from which the others count.
   std::uint64_t link_base() const { return header_.link_base; }
   std::span<const std::uint8_t> build_id() const { return std::span{header_.build_id}.first(header_.build_id_bytes); }
+  /// Parts are missing, since the file takes too long to read.
+  bool is_cut() const { return header_.is_cut != 0; }
   /// Bytes of memory that the tables take.
   std::size_t bytes() const { return header_.bytes; }
 

@@ -175,7 +175,8 @@ class Assembler {
 
 }  // namespace
 
-Result<std::vector<std::byte>> build_object_tables(int fd, const ChangeCheck& check) {
+Result<std::vector<std::byte>> build_object_tables(int fd, const ChangeCheck& check, std::uint64_t cpu_ns) {
+  WorkBudget budget(cpu_ns);
   auto opened = ElfFile::open(fd, check);
   if (!opened) return std::unexpected(std::move(opened.error()));
   const bool known = *opened && ((*opened)->machine() == EM_X86_64 || (*opened)->machine() == EM_AARCH64);
@@ -185,32 +186,36 @@ Result<std::vector<std::byte>> build_object_tables(int fd, const ChangeCheck& ch
   const std::uint64_t base = link_base(file);
   const auto code = code_ranges(file);
   const auto segments = code_segments(file, base);
-  const LoadedBytes eh_frame = read_eh_frame(file);
-  const auto jumps = plain_jumps(file);
-  const CfiTables cfi = compile_cfi({.bytes = eh_frame.bytes,
-                                     .address = eh_frame.address,
-                                     .link_base = base,
-                                     .machine = file.machine(),
-                                     .code = code,
-                                     .jumps = jumps});
+  // What stacks need first comes first: the budget may not suffice for all.
   StringPool strings;
-  const SymbolList symbols = list_symbols(file, base, code, strings);
-  const DataImage data(file);
+  const SymbolList symbols = list_symbols(file, base, code, strings, budget);
+  const DataImage data(file, budget);
   const FrameTables frames = read_frametables({.data = data,
                                                .code = code,
                                                .link_base = base,
                                                .list = symbols.frametable,
                                                .units = symbols.unit_frametables,
                                                .has_wide_places = symbols.has_wide_places},
-                                              strings);
-  const auto debug_line = read_section(file, ".debug_line", max_lines);
+                                              strings, budget);
+  const LoadedBytes eh_frame = budget.has_left_now() ? read_eh_frame(file) : LoadedBytes{};
+  const auto jumps = plain_jumps(file);
+  const CfiTables cfi = compile_cfi({.bytes = eh_frame.bytes,
+                                     .address = eh_frame.address,
+                                     .link_base = base,
+                                     .machine = file.machine(),
+                                     .code = code,
+                                     .jumps = jumps},
+                                    budget);
+  const auto debug_line =
+      budget.has_left_now() ? read_section(file, ".debug_line", max_lines) : std::vector<std::byte>{};
   const auto debug_line_str = debug_line.empty() ? debug_line : read_section(file, ".debug_line_str", max_line_names);
   const LineTables lines =
-      read_lines({.lines = debug_line, .names = debug_line_str, .code = code, .link_base = base}, strings);
+      read_lines({.lines = debug_line, .names = debug_line_str, .code = code, .link_base = base}, strings, budget);
 
   Assembler assembler;
   assembler.header.link_base = base;
   assembler.header.machine = file.machine();
+  assembler.header.is_cut = budget.is_used_up() ? 1 : 0;
   assembler.header.system = symbols.system;
   assembler.header.raise = symbols.raise;
   read_build_id(file, assembler.header);

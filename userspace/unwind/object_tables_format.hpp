@@ -55,7 +55,7 @@ struct Header {
   std::uint64_t link_base = 0;
   std::uint32_t bytes = 0;  ///< of all, with this header
   std::uint16_t machine = 0;
-  std::uint8_t unused = 0;
+  std::uint8_t is_cut = 0;  ///< parts were left out, since the file takes too long to read
   std::uint8_t build_id_bytes = 0;
   std::array<std::uint8_t, max_build_id + 1> build_id{};
   CodeExtent system{};  ///< of OCaml's runtime in assembly

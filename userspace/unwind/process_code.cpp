@@ -26,9 +26,13 @@ constexpr std::size_t max_mappings = 512;
 /// Of each path: a message must have room for those of all mappings.
 constexpr std::size_t max_path = 1024;
 
-/// Of one answer: a message holds no more descriptors, and the answer must not take longer than the helper may.
+/// Of one answer: a message holds no more descriptors, and the answer must not take longer than the helper may. The
+/// last file may take its own time beyond that.
 constexpr std::size_t max_tables_at_once = 64;
 constexpr std::uint64_t max_building_ns = 500'000'000;
+
+/// Of CPU time for one file: six times what a library of 130 MB takes.
+constexpr std::uint64_t max_file_ns = 500'000'000;
 
 /// Memory that nobody can change any more; none if there is no room.
 UniqueFd sealed(std::span<const std::byte> bytes) {
@@ -45,7 +49,7 @@ UniqueFd sealed(std::span<const std::byte> bytes) {
 }
 
 void add_tables(int file, MappedCode& code) {
-  const auto tables = build_object_tables(file);
+  const auto tables = build_object_tables(file, {}, max_file_ns);
   if (tables)
     code.tables = sealed(*tables);
   else

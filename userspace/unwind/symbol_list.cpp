@@ -52,8 +52,8 @@ bool is_root_name(std::string_view name) {
 
 }  // namespace
 
-SymbolList list_symbols(ElfFile& file, std::uint64_t link_base, std::span<const AddressRange> code,
-                        StringPool& strings) {
+SymbolList list_symbols(ElfFile& file, std::uint64_t link_base, std::span<const AddressRange> code, StringPool& strings,
+                        WorkBudget& budget) {
   SymbolList list;
   const Elf64_Shdr* table = file.section(SHT_SYMTAB);
   if (!table) table = file.section(SHT_DYNSYM);
@@ -64,6 +64,7 @@ SymbolList list_symbols(ElfFile& file, std::uint64_t link_base, std::span<const 
   std::vector<SymbolCandidate> candidates;
   std::uint32_t raise_begin = 0, raise_end = 0;
   file.for_each_symbol(*table, [&](const Elf64_Sym& symbol) {
+    if (!budget.has_left()) return;
     const std::uint8_t type = ELF64_ST_TYPE(symbol.st_info);
     if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE && type != STT_OBJECT) return;
     const std::string_view name = names.at(symbol.st_name);
@@ -94,6 +95,7 @@ SymbolList list_symbols(ElfFile& file, std::uint64_t link_base, std::span<const 
     if (candidates.size() < max_file_symbols)
       candidates.push_back({.begin = begin, .bytes = bytes, .name = symbol.st_name, .rank = rank_of(symbol, name)});
   });
+  if (!budget.has_left_now()) return {};
   if (raise_begin < raise_end) list.raise = {raise_begin, raise_end};
   if (list.system.begin >= list.system.end) list.system = {};
   // A program that lists the tables of its units needs no others.
@@ -104,6 +106,7 @@ SymbolList list_symbols(ElfFile& file, std::uint64_t link_base, std::span<const 
   list.begins.reserve(candidates.size());
   list.symbols.reserve(candidates.size());
   for (const SymbolCandidate& each : candidates) {
+    if (!budget.has_left()) return {};
     if (!list.begins.empty() && list.begins.back() == each.begin) continue;
     list.begins.push_back(each.begin);
     list.symbols.push_back({.bytes = each.bytes, .name = strings.add(names.at(each.name))});

@@ -12,6 +12,7 @@
 #include "unwind/cfi_compiler.hpp"
 #include "unwind/object_tables_format.hpp"
 #include "unwind/string_pool.hpp"
+#include "unwind/work_budget.hpp"
 
 namespace rtev {
 
@@ -26,8 +27,9 @@ struct SymbolList {
   bool has_wide_places = false;                         ///< certainly OCaml 5.2 or newer
 };
 
-/// Reads .symtab, or .dynsym where it was stripped. `code` are the executable segments.
-SymbolList list_symbols(ElfFile& file, std::uint64_t link_base, std::span<const AddressRange> code,
-                        StringPool& strings);
+/// Reads .symtab, or .dynsym where it was stripped. `code` are the executable segments. Empty if the budget does not
+/// suffice.
+SymbolList list_symbols(ElfFile& file, std::uint64_t link_base, std::span<const AddressRange> code, StringPool& strings,
+                        WorkBudget& budget);
 
 }  // namespace rtev

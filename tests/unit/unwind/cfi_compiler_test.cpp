@@ -197,12 +197,14 @@ TEST(CfiCompiler, JumpsHaveRulesWhereNothingElseHas) {
   const AddressRange text{code, code + 0x1000};
   const std::vector<AddressRange> jumps{
       {code, code + 0x20}, {code + 0x28, code + 0x40}, {code + 0x50, code + 0x40}, {code + 0x60, code + 0x70}};
+  WorkBudget budget{WorkBudget::unlimited};
   const CfiTables tables = compile_cfi({.bytes = std::as_bytes(std::span{bytes}),
                                         .address = EhFrameWriter::address,
                                         .link_base = 0,
                                         .machine = EM_X86_64,
                                         .code = {&text, 1},
-                                        .jumps = jumps});
+                                        .jumps = jumps},
+                                       budget);
   EXPECT_EQ(tables.row_begins, (std::vector<std::uint32_t>{code, code + 0x20, code + 0x30, code + 0x60, code + 0x70}));
   EXPECT_NE(tables.row_rules[0] % first_row, no_rule);
   EXPECT_NE(tables.row_rules[1] % first_row, tables.row_rules[0] % first_row);
@@ -219,6 +221,7 @@ TEST(CfiCompiler, SurvivesAnyDamage) {
   const std::string intact = writer.bytes();
   std::mt19937 random{7};
   const AddressRange text{code, code + 0x1000};
+  WorkBudget budget{WorkBudget::unlimited};
   for (int round = 0; round < 5000; ++round) {
     std::string bytes = intact;
     for (int i = 0; i < 4; ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
@@ -227,7 +230,8 @@ TEST(CfiCompiler, SurvivesAnyDamage) {
                                           .address = EhFrameWriter::address,
                                           .link_base = 0,
                                           .machine = EM_X86_64,
-                                          .code = {&text, 1}});
+                                          .code = {&text, 1}},
+                                         budget);
     ASSERT_EQ(tables.row_begins.size(), tables.row_rules.size());
     ASSERT_TRUE(std::ranges::is_sorted(tables.row_begins));
     ASSERT_LE(tables.row_begins.size(), 2 * bytes.size());

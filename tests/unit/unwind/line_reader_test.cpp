@@ -142,12 +142,14 @@ TEST(LineReader, AnyDamageIsRead) {
       lines_4({"src"}, {{"a.c", 1}, {"b.c", 0}}, program) + lines_5({"/b"}, {{"a.c", 0}}, program, names);
   std::mt19937 random{7};
   const std::vector<AddressRange> ranges{{code, code + 0x1000}};
+  WorkBudget budget{WorkBudget::unlimited};
   for (int round = 0; round < 20'000; ++round) {
     std::string bytes = intact.substr(0, random() % 8 == 0 ? random() % intact.size() : intact.size());
     for (int i = 0; i < 3 && !bytes.empty(); ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
     StringPool strings;
-    const LineTables tables = read_lines(
-        {.lines = std::as_bytes(std::span{bytes}), .names = std::as_bytes(std::span{names}), .code = ranges}, strings);
+    const LineTables tables =
+        read_lines({.lines = std::as_bytes(std::span{bytes}), .names = std::as_bytes(std::span{names}), .code = ranges},
+                   strings, budget);
     ASSERT_EQ(tables.begins.size(), tables.offsets.size());
     ASSERT_TRUE(std::ranges::is_sorted(tables.begins));
   }
