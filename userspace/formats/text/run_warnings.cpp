@@ -182,6 +182,11 @@ class Warnings {
         {{"sample"},
          "stack samples were dropped: a process took more than it may, or their buffer in the kernel was full",
          "take fewer (--stack-rate, --off-cpu)"},
+        {{"tables"},
+         "tables that unwind and name code were refused or cut short, because a user's programs took more memory or "
+         "CPU "
+         "time than they may: stacks may end in such code",
+         ""},
         {{"switch", "wakeup"},
          "scheduler events were dropped, because their buffer in the kernel was full",
          "use a larger buffer (--buffer SIZE), or trace without the scheduler (--sched off)",

@@ -22,7 +22,10 @@ void LiveSources::add_figures(RunSummary& summary) const {
   const kernel::Drops drops = programs_.drops();
   for (std::size_t kind = 0; kind < drops.size(); ++kind)
     summary.drops.push_back({.kind = std::string(drop_names[kind]), .count = drops[kind]});
-  if (stacks_) summary.drops.push_back({.kind = std::string(RunSummary::sample), .count = stacks_->dropped()});
+  if (stacks_) {
+    summary.drops.push_back({.kind = std::string(RunSummary::sample), .count = stacks_->dropped()});
+    summary.drops.push_back({.kind = "tables", .count = stacks_->left_out_tables()});
+  }
   if (ringless_) {
     const Ringless::Figures figures = ringless_->figures();
     summary.drops.push_back({.kind = "probed", .count = figures.dropped + figures.unplaced});

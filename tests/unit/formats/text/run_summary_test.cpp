@@ -54,20 +54,10 @@ TEST(Summary, OfARunWithAllWarnings) {
   info.words = {.written = 1'110, .delivered = 0, .lost = 1'000, .corrupt = 100, .unread = 10};
   info.ring = RingState::shared;
   RunSummary summary = quiet_summary();
-  summary.drops = {{"switch", 12'345},
-                   {"wakeup", 0},
-                   {"exit", 1},
-                   {"limited", 1},
-                   {"unprobed", 2},
-                   {"ring", 7},
-                   {"untracked", 1},
-                   {"save", 4},
-                   {"probed", 5},
-                   {"unwritten", 6},
-                   {"ring_file_system", 1},
-                   {"ring_no_answer", 1},
-                   {"ring_memory", 1},
-                   {"new\n", 2}};
+  summary.drops = {{"switch", 12'345},    {"wakeup", 0},      {"exit", 1},      {"limited", 1},
+                   {"unprobed", 2},       {"ring", 7},        {"tables", 3},    {"untracked", 1},
+                   {"save", 4},           {"probed", 5},      {"unwritten", 6}, {"ring_file_system", 1},
+                   {"ring_no_answer", 1}, {"ring_memory", 1}, {"new\n", 2}};
   summary.rings_missed = 6;
   summary.forced = 2;
   summary.late = 1;

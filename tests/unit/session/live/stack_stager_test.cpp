@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -287,6 +288,27 @@ TEST_F(StackStagerTest, BoundsWhatWaits) {
   for (const Staged& staged : stage(records)) reserved += registry_.stacks().is_reserved(staged.sample.stack) ? 1 : 0;
   EXPECT_GT(reserved, 50U);
   EXPECT_LT(reserved, 80U) << "2 MiB";
+}
+
+/// Queries of a user who asked for too much wait: his stacks do not take the room of others.
+TEST_F(StackStagerTest, BoundsWhatWaitsOfAUser) {
+  source_.payload.resize(30'000);
+  std::vector<rtev_stack> records;
+  for (std::int32_t other = pid + 1; other <= pid + 8; ++other) {
+    const std::uint32_t user = other == pid + 8 ? 8 : 7;
+    const ProcessIndex index = registry_.add_process({});
+    processes_.insert({.pid = other, .user = user, .origin = ProcessAction::exec, .since_ns = 100, .index = index});
+    rtev_stack record = record_of(RTEV_STACK_ON_CPU, 500);
+    record.tgid = record.tid = static_cast<std::uint32_t>(other);
+    record.bytes = static_cast<std::uint32_t>(source_.payload.size());
+    records.insert(records.end(), 60, record);
+  }
+  std::map<std::int32_t, std::size_t> reserved;
+  for (const Staged& staged : stage(records))
+    reserved[staged.sample.pid] += registry_.stacks().is_reserved(staged.sample.stack) ? 1 : 0;
+  EXPECT_EQ(reserved[pid + 1], 60U);
+  EXPECT_EQ(reserved[pid + 7], 0U) << "4 MiB";
+  EXPECT_EQ(reserved[pid + 8], 60U) << "of another user";
 }
 
 TEST_F(StackStagerTest, PutsDropsIntoTheStream) {

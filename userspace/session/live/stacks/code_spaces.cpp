@@ -46,7 +46,7 @@ bool CodeSpaces::is_awaited(ProcessIndex process) const {
 void CodeSpaces::ask(const Process& process, Space& space) {
   space.is_awaited = true;
   space.asked_ns = clock_();
-  queries_.ask({.pid = process.pid, .code_but = tables_.files()}, process.user,
+  queries_.ask({.pid = process.pid, .code_but = tables_.known_to(process.user)}, process.user,
                [this, process](ProcessView view) { take(process, std::move(view)); });
 }
 
@@ -64,7 +64,7 @@ void CodeSpaces::take(const Process& process, ProcessView view) {
       CodeMapping mapping{.begin = code.begin, .end = code.end, .file_offset = code.offset, .path = code.path};
       if (code.path == vdso_path)
         mapping.tables = vdso_;
-      else if (const auto found = tables_.find(code.file))
+      else if (const auto found = tables_.find(code.file, process.user))
         mapping.tables = *found;
       else if (code.tables || code.has_none)
         mapping.tables = tables_.add(code, process.user);

@@ -33,6 +33,8 @@ class CodeSpaces {
   bool ask_again(const Process& process);
   bool is_awaited(ProcessIndex process) const;
   void forget(ProcessIndex process) { spaces_.erase(process); }
+  /// See TablesCache::left_out().
+  std::uint64_t left_out_tables() const { return tables_.left_out(); }
 
  private:
   struct Space {

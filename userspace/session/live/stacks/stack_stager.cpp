@@ -13,8 +13,9 @@ namespace {
 /// As many as what is copied of a stack can hold.
 constexpr std::size_t max_frames = 2048;
 
-/// Of stacks that wait for the code of their process: of one process, and of all.
-constexpr std::size_t max_waiting_bytes_of_process = std::size_t{2} << 20, max_waiting_bytes = std::size_t{16} << 20;
+/// Of stacks that wait for the code of their process: of one process, of one user (but root), and of all.
+constexpr std::size_t max_waiting_bytes_of_process = std::size_t{2} << 20, max_waiting_bytes = std::size_t{16} << 20,
+                      max_waiting_bytes_of_user = max_waiting_bytes / 4;
 
 constexpr std::size_t max_sleeping = 1 << 16;
 
@@ -140,7 +141,7 @@ void StackStager::push_loss(const Loss& loss) {
 StackIndex StackStager::stack_of(const rtev_stack& record, std::span<const std::byte> payload,
                                  const CodeSpaces::Process& process) {
   if (const auto stack = unwind(record, payload, process, Retry::if_missing)) return *stack;
-  return wait(record, payload, process.index);
+  return wait(record, payload, process);
 }
 
 /// Nothing if an answer is awaited that may say more.
@@ -159,17 +160,22 @@ std::optional<StackIndex> StackStager::unwind(const rtev_stack& record, std::spa
 }
 
 /// The stack is known later, if there is room for it until then.
-StackIndex StackStager::wait(const rtev_stack& record, std::span<const std::byte> payload, ProcessIndex process) {
-  const auto known = waiting_.find(process);
+StackIndex StackStager::wait(const rtev_stack& record, std::span<const std::byte> payload,
+                             const CodeSpaces::Process& process) {
+  const auto known = waiting_.find(process.index);
+  const auto others = waiting_bytes_of_users_.find(process.user);
   const std::size_t of_process = known != waiting_.end() ? known->second.bytes : 0;
+  const std::size_t of_user = others != waiting_bytes_of_users_.end() ? others->second : 0;
   const std::size_t bytes = sizeof(Waiting) + payload.size();
-  if (of_process + bytes > max_waiting_bytes_of_process || waiting_bytes_ + bytes > max_waiting_bytes)
+  if (of_process + bytes > max_waiting_bytes_of_process || waiting_bytes_ + bytes > max_waiting_bytes ||
+      (process.user != 0 && of_user + bytes > max_waiting_bytes_of_user))
     return StackTable::unknown();
   const StackIndex reserved = context_.registry.stacks().reserve();
   if (reserved == StackTable::unknown()) return reserved;
-  WaitingOfProcess& waiting = waiting_[process];
+  WaitingOfProcess& waiting = waiting_.try_emplace(process.index, WaitingOfProcess{.user = process.user}).first->second;
   waiting.stacks.push_back({.reserved = reserved, .record = record, .payload = {payload.begin(), payload.end()}});
   waiting.bytes += bytes;
+  waiting_bytes_of_users_[waiting.user] += bytes;
   waiting_bytes_ += bytes;
   return reserved;
 }
@@ -180,8 +186,12 @@ void StackStager::retry(ProcessIndex index) {
   const WaitingOfProcess waiting = std::move(found->second);
   waiting_.erase(found);
   waiting_bytes_ -= waiting.bytes;
+  const auto of_user = waiting_bytes_of_users_.find(waiting.user);
+  of_user->second -= waiting.bytes;
+  if (of_user->second == 0) waiting_bytes_of_users_.erase(of_user);
   for (const Waiting& one : waiting.stacks) {
-    const CodeSpaces::Process process{.index = index, .pid = static_cast<std::int32_t>(one.record.tgid), .user = 0};
+    const CodeSpaces::Process process{
+        .index = index, .pid = static_cast<std::int32_t>(one.record.tgid), .user = waiting.user};
     const auto stack = unwind(one.record, one.payload, process, Retry::never);
     context_.registry.stacks().set_reserved(one.reserved, stack.value_or(StackTable::unknown()));
   }

@@ -55,6 +55,8 @@ class StackStager {
   void give_up();
 
   std::uint64_t dropped() const { return dropped_; }
+  /// How often the tables of a file were refused or cut: stacks may end in its code.
+  std::uint64_t left_out_tables() const { return code_.left_out_tables(); }
 
  private:
   /// A stack whose code is not known yet.
@@ -64,6 +66,7 @@ class StackStager {
     std::vector<std::byte> payload;
   };
   struct WaitingOfProcess {
+    std::uint32_t user = 0;
     std::vector<Waiting> stacks{};
     std::size_t bytes = 0;
   };
@@ -82,7 +85,7 @@ class StackStager {
   enum class Retry : std::uint8_t { if_missing, never };
   std::optional<StackIndex> unwind(const rtev_stack& record, std::span<const std::byte> payload,
                                    const CodeSpaces::Process& process, Retry retry);
-  StackIndex wait(const rtev_stack& record, std::span<const std::byte> payload, ProcessIndex process);
+  StackIndex wait(const rtev_stack& record, std::span<const std::byte> payload, const CodeSpaces::Process& process);
   void on_known(ProcessIndex process);
   void retry(ProcessIndex index);
 
@@ -92,6 +95,7 @@ class StackStager {
   Unwinder unwinder_;
   StackNamer namer_;
   std::map<ProcessIndex, WaitingOfProcess> waiting_;
+  std::map<std::uint32_t, std::size_t> waiting_bytes_of_users_;
   std::size_t waiting_bytes_ = 0;
   std::unordered_map<std::int32_t, Sleeping> sleeping_;  ///< by tid
   std::uint64_t forgotten_until_ns_ = 0;                 ///< threads that went to sleep before are forgotten
