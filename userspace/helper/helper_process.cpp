@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -47,18 +48,24 @@ void become_real_time() {
   ::sched_setscheduler(0, SCHED_FIFO, &lowest);
 }
 
-void set_priority(Priority priority) {
-  constexpr int nice = -10;
-  ::setpriority(PRIO_PROCESS, 0, nice);
-  priority == Priority::real_time ? become_real_time() : lower(0);
-}
+constexpr int raised_nice = -10, lowered_nice = 5;
 
 /// Where the scheduler groups processes by session, nice values count within a group only.
-void raise_autogroup() {
-  constexpr std::string_view nice = "-10";
+void set_session_priority(int value) {
+  const std::string nice = std::to_string(value);
   const UniqueFd group(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));
   if (group) [[maybe_unused]]
     const ssize_t put = ::write(group.get(), nice.data(), nice.size());
+}
+
+void set_priority(Priority priority) {
+  const bool is_lowered = priority == Priority::lowered;
+  ::setpriority(PRIO_PROCESS, 0, is_lowered ? lowered_nice : raised_nice);
+  priority == Priority::real_time ? become_real_time() : lower(0);
+  if (!is_lowered) return;
+  ::setsid();
+  // Fails where others changed theirs just before: then its session has the priority of any other one.
+  set_session_priority(lowered_nice);
 }
 
 /// Answers queries until the channel is closed, or it was lowered: it has no right to become real-time again.
@@ -154,7 +161,7 @@ bool receive_links(int channel, int timeout_ms, LinksMessage& links) {
 
 void leave_tracer(int channel) {
   ::setsid();
-  raise_autogroup();
+  set_session_priority(raised_nice);
   const int null = ::open("/dev/null", O_RDWR);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (null >= 0) ::dup2(null, standard);

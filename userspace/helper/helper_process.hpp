@@ -16,6 +16,7 @@ namespace rtev::helper {
 
 /// How soon a worker runs once it has something to do.
 enum class Priority : std::uint8_t {
+  lowered,    ///< after most other processes: for queries that may take long
   raised,     ///< before most other processes
   real_time,  ///< before every ordinary process: for queries that take a few microseconds. Longer ones are lowered
 };

@@ -39,7 +39,7 @@ bool HelperQueries::add_to_epoll(int fd) {
 }
 
 void HelperQueries::ask(ProcessQuery query, std::uint32_t user, Answer answer) {
-  User& asked = users_.try_emplace(user, User{.real_time = limits_.real_time_of_user}).first->second;
+  User& asked = users_.try_emplace(user, User{.share = limits_.share_of_user}).first->second;
   const std::int32_t pid = query.pid;
   std::deque<Job>& jobs = asked.waiting[pid];
   if (jobs.size() >= limits_.waiting_of_process || asked.jobs >= limits_.waiting_of_user) {
@@ -92,6 +92,8 @@ std::optional<std::uint64_t> HelperQueries::next_deadline_ns() const {
     const std::uint64_t due = processed_ns_ + std::min(worker.left_ns, max_step_ns);
     next = std::min(next.value_or(due), due);
   }
+  for (const auto& [id, user] : users_)
+    if (user.jobs > 0 && is_waiting_for_share(user)) next = std::min(next.value_or(forever), user.share.next_ns());
   return next;
 }
 
@@ -102,7 +104,12 @@ bool HelperQueries::is_idle() const {
 }
 
 bool HelperQueries::may_work(const User& user) const {
-  return user.jobs > 0 && (user.workers < limits_.workers_of_user || is_given_up(user));
+  if (user.jobs == 0) return false;
+  return is_given_up(user) || (user.workers < limits_.workers_of_user && !is_waiting_for_share(user));
+}
+
+bool HelperQueries::is_waiting_for_share(const User& user) const {
+  return priority_ == Priority::lowered && !user.share.has_left(processed_ns_);
 }
 
 bool HelperQueries::is_given_up(const User& user) const {
@@ -128,7 +135,8 @@ void HelperQueries::start_jobs() {
     last_user_ = id;
     Job job = next_job(user);
     job.query.careful = user.left_behind >= limits_.left_behind_of_user;
-    Priority priority = user.real_time.has_left(processed_ns_) ? priority_ : Priority::raised;
+    Priority priority =
+        priority_ != Priority::real_time || user.share.has_left(processed_ns_) ? priority_ : Priority::raised;
     Message message;
     Writer{message}(job.query, priority);
     worker->user = id;
@@ -175,7 +183,7 @@ bool HelperQueries::receive(Worker& worker) {
   reader(view, cpu_ns, ends);
   if (!reader.is_complete() || !worker.answer) return false;
   answers_.emplace_back(std::move(*worker.answer), std::move(view));
-  users_.at(worker.user).real_time.use(cpu_ns, processed_ns_);
+  users_.at(worker.user).share.use(cpu_ns, processed_ns_);
   end_work(worker);
   return !ends;
 }
@@ -201,7 +209,18 @@ void HelperQueries::forget_if_unused(std::uint32_t user) {
 }
 
 bool HelperQueries::is_unused(const User& user) const {
-  return user.jobs == 0 && user.workers == 0 && user.left_behind == 0 && user.real_time.is_unused(processed_ns_);
+  return user.jobs == 0 && user.workers == 0 && user.left_behind == 0 && user.share.is_unused(processed_ns_);
+}
+
+HelperQueries::Limits limits_for_code() {
+  constexpr std::uint64_t part_of_a_cpu = 4, at_once_ns = 500'000'000;
+  return {// Their CPU time is limited: more passes where other programs have the CPUs.
+          .timeout_ns = 10'000'000'000,
+          .share_of_user{part_of_a_cpu, at_once_ns},
+          .workers = 3,
+          .workers_of_user = 1,
+          // Each takes memory for the names of all files that are known.
+          .waiting_of_user = 256};
 }
 
 std::optional<ProcessView> ask_once(const HelperProcess& helper, ProcessQuery query) {

@@ -40,13 +40,14 @@ namespace helper {
 
 /// Has workers of the helper process answer queries. A worker that does not answer in time is left behind, and the
 /// query is answered with ProcessView::no_answer. A user with too many such workers gets careful answers only
-/// (Procfs::set_careful), and at twice that number none, until the workers return. Queries of a user who took too much
-/// CPU time are not answered in real time. One thread.
+/// (Procfs::set_careful), and at twice that number none, until the workers return. A user who took too much CPU time is
+/// not answered in real time, and not by lowered workers: those are for others then. One thread.
 class HelperQueries final : public ProcessQueries {
  public:
   struct Limits {
-    std::uint64_t timeout_ns = 2'000'000'000;    ///< of a query
-    CpuShare real_time_of_user{2, 100'000'000};  ///< CPU time of real-time workers; further queries are only raised
+    std::uint64_t timeout_ns = 2'000'000'000;  ///< of a query
+    /// CPU time of real-time and lowered workers: further queries are only raised, or wait.
+    CpuShare share_of_user{2, 100'000'000};
     std::size_t workers = 4;
     std::size_t workers_of_user = 2;        ///< that work for one user at the same time
     std::size_t left_behind_of_user = 2;    ///< workers
@@ -71,7 +72,7 @@ class HelperQueries final : public ProcessQueries {
     Answer answer;
   };
   struct User {
-    CpuShare real_time;
+    CpuShare share;
     std::map<std::int32_t, std::deque<Job>> waiting{};  ///< by process
     std::size_t jobs = 0;                               ///< in `waiting`
     std::size_t workers = 0;                            ///< at work
@@ -89,6 +90,7 @@ class HelperQueries final : public ProcessQueries {
   Worker* idle_worker();
   Worker* start_worker();
   bool may_work(const User& user) const;
+  bool is_waiting_for_share(const User& user) const;
   bool is_given_up(const User& user) const;
   Job next_job(User& user);
   bool receive(Worker& worker);
@@ -110,6 +112,10 @@ class HelperQueries final : public ProcessQueries {
   std::vector<std::pair<Answer, ProcessView>> answers_;  ///< to be delivered
   std::uint64_t processed_ns_ = 0;
 };
+
+/// For queries about the code of processes, which may take a long time: by workers of low priority. Of their CPU time a
+/// user has a quarter of a CPU.
+HelperQueries::Limits limits_for_code();
 
 /// Has a worker of its own answer one query. Waits for that, but not for long: nothing if it takes too long.
 std::optional<ProcessView> ask_once(const HelperProcess& helper, ProcessQuery query);

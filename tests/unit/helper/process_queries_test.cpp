@@ -7,9 +7,11 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -90,6 +92,15 @@ class HelperQueriesTest : public testing::Test {
       ::poll(&wait, 1, 10'000);
       queries_->process(now_ns_);
     }
+  }
+  /// Processes answers until there are as many.
+  bool poll_until_answered(std::size_t count) {
+    while (answered_.size() < count) {
+      pollfd wait{.fd = queries_->event_fd(), .events = POLLIN, .revents = 0};
+      if (::poll(&wait, 1, 10'000) == 0) return false;
+      queries_->process(now_ns_);
+    }
+    return true;
   }
   /// Asks for the user of a process, and notes the answer.
   void ask(std::int32_t pid, std::uint32_t user) {
@@ -175,13 +186,63 @@ TEST(HelperProcess, ARealTimeWorkerThatIsLoweredEnds) {
   EXPECT_FALSE(receive(channel->get(), false));
 }
 
+/// Children of all processes, as `ps` finds them.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  std::ifstream file("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children");
+  for (pid_t child = 0; file >> child;) children.push_back(child);
+  return children;
+}
+
+TEST(HelperProcess, LoweredWorkersLetOthersGoFirst) {
+  const HelperProcess helper = HelperProcess::start().value();
+  const auto channel = helper.start_worker(Priority::lowered);
+  ASSERT_TRUE(channel);
+  ProcessQuery query{.pid = ::getpid(), .user = true};
+  Priority priority = Priority::lowered;
+  Message message;
+  Writer{message}(query, priority);
+  ASSERT_TRUE(send(channel->get(), message));
+  ASSERT_TRUE(receive(channel->get(), false));
+  std::vector<pid_t> workers;
+  for (const pid_t child : children_of(::getpid()))
+    for (const pid_t worker : children_of(child)) workers.push_back(worker);
+  ASSERT_EQ(workers.size(), 1u);
+  EXPECT_EQ(::getpriority(PRIO_PROCESS, static_cast<id_t>(workers[0])), 5);
+  EXPECT_EQ(::sched_getscheduler(workers[0]), SCHED_OTHER);
+  EXPECT_EQ(::getsid(workers[0]), workers[0]) << "where sessions are what the scheduler groups by";
+}
+
 TEST_F(HelperQueriesTest, AUserWhoTookTooMuchTimeIsAnsweredNevertheless) {
-  const HelperQueries::Limits limits{.real_time_of_user{1'000'000, 1}};
+  const HelperQueries::Limits limits{.share_of_user{1'000'000, 1}};
   queries_ = std::make_unique<HelperQueries>(helper_, Priority::real_time, limits);
   queries_->process(now_ns_);
   for (std::int32_t pid = 10; pid < 20; ++pid) ask(pid, 1);
   settle();
   EXPECT_EQ(answered_.size(), 10u);
+  EXPECT_EQ(silent_, 0u);
+}
+
+/// Queries that take long are for lowered workers. Who has used up his share waits, and others go first.
+TEST_F(HelperQueriesTest, AUserWhoseShareOfLoweredWorkersIsUsedUpWaits) {
+  constexpr std::uint64_t divisor = 1'000'000'000;
+  const HelperQueries::Limits limits{.share_of_user{divisor, 1}, .workers = 1};
+  queries_ = std::make_unique<HelperQueries>(helper_, Priority::lowered, limits);
+  queries_->process(now_ns_);
+  for (std::int32_t pid = 10; pid < 13; ++pid) ask(pid, 1);
+  ask(20, 2);
+  EXPECT_TRUE(poll_until_answered(2));
+  EXPECT_THAT(answered_, ElementsAre(10, 20));
+  EXPECT_FALSE(queries_->is_idle());
+  const auto next_ns = queries_->next_deadline_ns();
+  ASSERT_TRUE(next_ns);
+  EXPECT_GT(*next_ns, now_ns_);
+  now_ns_ = *next_ns - 1;
+  queries_->process(now_ns_);
+  EXPECT_EQ(queries_->next_deadline_ns(), next_ns);
+  queries_->process(++now_ns_);
+  EXPECT_TRUE(poll_until_answered(3));
+  EXPECT_THAT(answered_, ElementsAre(10, 20, 11));
   EXPECT_EQ(silent_, 0u);
 }
 

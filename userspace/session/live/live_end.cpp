@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How LiveSources ends: program images, and the session.
+#include <poll.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -107,9 +109,10 @@ void LiveSources::end_stacks() {
   stacks_->stage(monotonic_ns());
   stacks_->end_sleeps(monotonic_ns());
   const std::uint64_t deadline = monotonic_ns() + naming_stacks_timeout_ns;
-  while (stacks_->has_waiting() && !queries_.is_idle() && monotonic_ns() < deadline) {
-    await_inspected(1);
-    queries_.process(monotonic_ns());
+  while (stacks_->has_waiting() && !code_queries_->is_idle() && monotonic_ns() < deadline) {
+    pollfd answered{.fd = code_queries_->event_fd(), .events = POLLIN, .revents = 0};
+    ::poll(&answered, 1, 1);
+    code_queries_->process(monotonic_ns());
   }
   stacks_->give_up();
 }

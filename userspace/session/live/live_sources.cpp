@@ -125,9 +125,12 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
           [this](std::vector<FileLinks> files) { return give_links(std::move(files)); }),
       queries_(helper, helper::Priority::raised),
       lifecycle_queries_(helper, helper::Priority::real_time),
+      code_queries_(stack_programs_ ? std::make_unique<helper::HelperQueries>(helper, helper::Priority::lowered,
+                                                                              helper::limits_for_code())
+                                    : nullptr),
       processes_(is_running, stream_.registry),
       stacks_(stack_programs_ ? std::make_unique<StackStager>(StackStager::Context{.source = *stack_programs_,
-                                                                                   .queries = queries_,
+                                                                                   .queries = *code_queries_,
                                                                                    .processes = processes_,
                                                                                    .registry = stream_.registry,
                                                                                    .timeline = stream_.timeline},
@@ -268,6 +271,7 @@ LiveSources::Collected LiveSources::collect() {
   const std::uint64_t records_complete_until = lifecycle_.has_caught_up() ? now : 0;
   const bool any_probed = take_lifecycle_events();
   queries_.process(now);
+  if (code_queries_) code_queries_->process(now);
   discovery_.tick(now, records_complete_until, records_wait_since);
   finish_ended(now);
   kernel_.collect_saved_rings();
@@ -331,7 +335,10 @@ std::vector<int> LiveSources::event_fds() const {
   std::vector<int> fds{lifecycle_.event_fd(), queries_.event_fd(), programs_.sched_fd(), inspector_.event_fd(),
                        programs_.wakeup_fd()};
   if (ringless_programs_) fds.push_back(ringless_programs_->fd());
-  if (stack_programs_) fds.push_back(stack_programs_->fd());
+  if (stack_programs_) {
+    fds.push_back(stack_programs_->fd());
+    fds.push_back(code_queries_->event_fd());
+  }
   if (enabling_) fds.push_back(enabling_->event_fd());
   if (enabled_watch_.event_fd() >= 0) fds.push_back(enabled_watch_.event_fd());
   return fds;
@@ -349,9 +356,10 @@ std::optional<std::uint64_t> LiveSources::next_collect_ns() const {
   const bool is_unarmed = any_runs_ && last_collect_ns_ != armed_ns_;
   const auto unarmed_until = is_unarmed ? std::optional(armed_ns_ + min_wakeup_interval_ns) : std::nullopt;
   for (const auto time :
-       {discovery_.next_tick_ns(), queries_.next_deadline_ns(), ringless_ ? ringless_->next_tick_ns() : std::nullopt,
-        enabling_ ? enabling_->next_tick_ns() : std::nullopt, rings_.next_poll_ns(), sched_attachment_.next_tick_ns(),
-        next_probed_ns_, unarmed_until}) {
+       {discovery_.next_tick_ns(), queries_.next_deadline_ns(),
+        code_queries_ ? code_queries_->next_deadline_ns() : std::nullopt,
+        ringless_ ? ringless_->next_tick_ns() : std::nullopt, enabling_ ? enabling_->next_tick_ns() : std::nullopt,
+        rings_.next_poll_ns(), sched_attachment_.next_tick_ns(), next_probed_ns_, unarmed_until}) {
     if (time) next = std::min(next.value_or(*time), *time);
   }
   return next;

@@ -117,6 +117,7 @@ class LiveSources final : public Sources, private ProcessEvents {
   std::optional<kernel::UprobeManager> allocation_probes_;  ///< with StackOptions::allocations
   helper::HelperQueries queries_;                           ///< of this thread
   helper::HelperQueries lifecycle_queries_;                 ///< of the LifecycleReader's
+  std::unique_ptr<helper::HelperQueries> code_queries_;     ///< of stacks_
   BinaryCache cache_;
   ProcessTable processes_;
   std::unique_ptr<StackStager> stacks_;  ///< with LiveOptions::stacks, else null
