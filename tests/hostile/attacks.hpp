@@ -71,6 +71,12 @@ int many_sections(const Directory& dir);
 int touched_program(const Directory& dir);
 /// Runs ever new copies of the program `dir`/program, all of them different, many at a time.
 int many_programs(const Directory& dir);
+/// Runs a copy of the program `dir`/program with so much .eh_frame that it takes seconds to read, which is touched
+/// before each run: four at a time.
+int expensive_tables(const Directory& dir);
+/// Runs copies of the program `dir`/program whose tables for stacks take all that a user may have, then that program,
+/// which is somebody else's.
+int full_tables(const Directory& dir);
 /// Runs the program `dir`/program, and maps it 360,000 times once it has probes: to detach them takes the kernel long.
 int mapped_program(const Directory& dir);
 /// Forks a process with many pages and little CPU time again and again, beside ever new copies of the program

@@ -44,6 +44,8 @@ constexpr auto attacks = std::to_array<Attack>({
     {"many-sections", many_sections},
     {"touched-program", touched_program},
     {"many-programs", many_programs},
+    {"expensive-tables", expensive_tables},
+    {"full-tables", full_tables},
     {"mapped-program", mapped_program},
     {"long-forks", long_forks},
     {"threads-that-exec", threads_that_exec},

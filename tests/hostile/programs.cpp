@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "attacker.hpp"
+#include "crafted_program.hpp"
 #include "forged_ring.hpp"
 #include "probed_program.hpp"
 
@@ -109,26 +110,35 @@ void trace_programs(const Directory& dir) {
 }
 
 /// Runs a program whose output nobody reads.
-pid_t run(const fs::path& program, int input) {
+pid_t run(const fs::path& program, int input, const char* argument = nullptr) {
   const pid_t child = fork_dependent();
   if (child > 0) return child;
   ::dup2(input, STDIN_FILENO);
   ::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO);
-  ::execl(program.c_str(), "program", nullptr);
+  ::execl(program.c_str(), "program", argument, nullptr);
   ::_exit(127);
 }
+
+/// Input that never comes.
+int silence() {
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) fail("pipe");
+  return pipe[0];
+}
+
+/// The argument with which a program of tests/ocaml stands still.
+constexpr const char* still = "point";
 
 /// Runs ever new copies of `dir`/program, so many at a time.
 int run_copies(const Directory& dir, std::size_t at_once) {
   const fs::path program = dir / "program";
   const std::string bytes = read_file(program);
-  std::array<int, 2> silence{};
-  if (::pipe2(silence.data(), O_CLOEXEC) != 0) fail("pipe");
+  const int input = silence();
   trace_programs(dir);
   std::deque<pid_t> running;
   const auto start = [&] {
     replace_program(program, bytes + std::to_string(now_ns()));
-    running.push_back(run(program, silence[0]));
+    running.push_back(run(program, input));
   };
   while (running.size() < at_once) start();
   return repeat(
@@ -190,6 +200,48 @@ int touched_program(const Directory& dir) {
 int many_programs(const Directory& dir) {
   become_stranger(dir);
   return end_all(run_copies(dir, 200));
+}
+
+int expensive_tables(const Directory& dir) {
+  constexpr std::size_t at_once = 4;
+  const fs::path program = dir / "expensive";
+  become_stranger(dir);
+  write_program(program, with_many_expressions(read_file(dir / "program")));
+  const int input = silence();
+  trace_programs(dir);
+  std::deque<pid_t> running;
+  return end_all(repeat(
+      [&] {
+        touch(program);
+        running.push_back(run(program, input, still));
+        if (running.size() <= at_once) return;
+        ::kill(running.front(), SIGKILL);
+        ::waitpid(running.front(), nullptr, 0);
+        fs::remove(dir / (std::to_string(running.front()) + ".events"));
+        running.pop_front();
+      },
+      100));
+}
+
+int full_tables(const Directory& dir) {
+  constexpr std::size_t copies = 12, many_symbols = 90'000;
+  become_stranger(dir);
+  const std::string bytes = read_file(dir / "program");
+  const int input = silence();
+  trace_programs(dir);
+  const auto run_copy = [&](const std::string& name, const std::string& content) {
+    write_program(dir / name, content);
+    run(dir / name, input, still);
+  };
+  run_copy("large", with_many_symbols(bytes, many_symbols));
+  for (std::size_t copy = 0; copy < copies; ++copy) run_copy("copy" + std::to_string(copy), bytes);
+  return end_all(repeat([&] {
+    const pid_t last = run(dir / "program", input, still);
+    ::poll(nullptr, 0, 100);
+    ::kill(last, SIGKILL);
+    ::waitpid(last, nullptr, 0);
+    fs::remove(dir / (std::to_string(last) + ".events"));
+  }));
 }
 
 int long_forks(const Directory& dir) {

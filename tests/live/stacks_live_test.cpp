@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: MIT
 // Stacks of real OCaml programs in recordings and reports: they are complete, and the shares are right.
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cinttypes>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <map>
+#include <optional>
 #include <set>
 
+#include "base/clock.hpp"
+#include "live/consumption.hpp"
 #include "live/harness.hpp"
 #include "live/place.hpp"
+#include "live/poll_until.hpp"
 #include "live/variety.hpp"
 
 namespace rtev::test {
 namespace {
+
+using std::chrono_literals::operator""ms, std::chrono_literals::operator""s;
 
 struct Build {
   std::string ocaml;
@@ -276,6 +290,95 @@ TEST_F(StacksLive, FilesForOtherProgramsAreMadeOfARecording) {
     EXPECT_GT(fs::file_size(file), 100U) << suffix;
   }
   EXPECT_THAT(read_file(dir / "profile.folded"), HasSubstr("Stacks.descend"));
+}
+
+/// Another user attacks what stacks need, and root's program keeps its stacks.
+class StackAttackLive : public StacksLive {
+ protected:
+  void SetUp() override {
+    StacksLive::SetUp();
+    fs::create_directory(attack_dir_);
+    fs::copy_file(ocaml_program("stacks"), attack_dir_ / "program");
+  }
+  void TearDown() override { fs::remove_all(attack_dir_); }
+
+  Command attack(const char* name) const { return {.argv = {RTEV_ATTACK, name, attack_dir_}}; }
+  void begin_recording(std::optional<Process>& tracer) const {
+    start_ready(tracer, {.argv = {tool(), "record", "--stacks", "-o", recording_}});
+  }
+  /// Ends the recording, when all is recorded of a program that has run for a second. The messages of the tracer.
+  std::string expect_stacks(const Process& honest, Process& tracer) const {
+    EXPECT_TRUE(poll_until([&] { return cpu_of(honest.pid()) > 1s; }));
+    tracer.signal(SIGINT);
+    const Outcome outcome = tracer.wait();
+    EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+    const std::vector<Json> samples = dumped(recording_).of(honest.pid(), "sample");
+    EXPECT_GT(samples.size(), 50U);
+    EXPECT_GT(std::ranges::count_if(samples, is_complete) * 100, std::ssize(samples) * 95) << outcome.err;
+    return outcome.err;
+  }
+
+  /// On tmpfs: disks would be a bottleneck of the attack.
+  const fs::path attack_dir_ = "/dev/shm/rtev-test." + std::to_string(::getpid());
+
+ private:
+  const std::string recording_ = dir / "attack.fxt";
+};
+
+/// Bytes of tables that a tracer has mapped.
+std::uint64_t bytes_of_tables(pid_t tracer) {
+  std::ifstream maps("/proc/" + std::to_string(tracer) + "/maps");
+  std::uint64_t bytes = 0;
+  for (std::string line; std::getline(maps, line);) {
+    std::uint64_t begin = 0, end = 0;
+    if (line.contains("/memfd:unwind-tables") && std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64, &begin, &end) == 2)
+      bytes += end - begin;
+  }
+  return bytes;
+}
+
+TEST_F(StackAttackLive, WhatIsRefusedToAUserIsNotRefusedToOthers) {
+  constexpr std::uint64_t nearly_all = 15u << 20;
+  Process attacker(attack("full-tables"), "ready");
+  std::optional<Process> tracer;
+  begin_recording(tracer);
+  ASSERT_TRUE(poll_until([&] { return bytes_of_tables(tracer->pid()) > nearly_all; }));
+  const Process honest = start({attack_dir_ / "program", "recursion"});
+  EXPECT_THAT(expect_stacks(honest, *tracer), HasSubstr("(tables "));
+  attacker.go_until("done");
+}
+
+/// CPU time of a process and of its descendants, by their nice values.
+void add_cpu(pid_t pid, std::map<int, std::chrono::duration<double>>& by_nice) {
+  auto own = cpu_of(pid);
+  for (const pid_t child : children_of(pid)) {
+    own -= cpu_of(child);
+    add_cpu(child, by_nice);
+  }
+  by_nice[::getpriority(PRIO_PROCESS, static_cast<id_t>(pid))] += own;
+}
+
+TEST_F(StackAttackLive, FilesThatTakeLongToReadAreForLowPriority) {
+  constexpr int lowered = 5;
+  Process attacker(attack("expensive-tables"), "ready");
+  const std::uint64_t begin_ns = monotonic_ns();
+  std::optional<Process> tracer;
+  begin_recording(tracer);
+  const Process honest = start({ocaml_program("stacks"), "recursion"});
+  std::map<int, std::chrono::duration<double>> cpu;
+  const auto reads_files = [&] {
+    cpu.clear();
+    for (const pid_t helper : children_of(tracer->pid())) add_cpu(helper, cpu);
+    return cpu[lowered] > 1s;
+  };
+  ASSERT_TRUE(poll_until(reads_files));
+  const std::chrono::duration<double> time = std::chrono::nanoseconds(monotonic_ns() - begin_ns);
+  // A quarter of a CPU, half a second at once, and the last answer.
+  EXPECT_LT(cpu[lowered], time / 4 + 500ms + 1500ms);
+  for (const auto& [nice, used] : cpu)
+    EXPECT_TRUE(nice >= lowered || used < time / 4 + 500ms) << used.count() << " s at nice " << nice;
+  EXPECT_THAT(expect_stacks(honest, *tracer), HasSubstr("(tables "));
+  attacker.go_until("done");
 }
 
 }  // namespace
