@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::chrono::milliseconds max_retry{60'000};
 constexpr std::chrono::seconds max_retry_after{300};
-constexpr ev_ssize_t max_response_bytes = 64 << 10;
+constexpr ev_ssize_t max_response_header_bytes = 16 << 10, max_response_bytes = 64 << 10;
 
 /// What a collector says that it could take later.
 bool is_temporary(int status) {
@@ -88,7 +88,10 @@ void OtlpExporter::add(Request request, const std::string& path) {
   signal.path = options_.base_path + path;
   const auto on_time = [](evutil_socket_t, short, void* due) {
     Signal& due_signal = *static_cast<Signal*>(due);
-    due_signal.exporter->push(due_signal);
+    if (!due_signal.is_posted) return due_signal.exporter->push(due_signal);
+    // The timeout of evhttp begins anew with each byte that comes. Frees the request, too.
+    due_signal.connection.reset();
+    due_signal.exporter->on_response(due_signal, nullptr);
   };
   signal.timer.reset(::event_new(base_, -1, 0, on_time, &signal));
   schedule(signal, options_.first_retry);
@@ -113,7 +116,10 @@ void OtlpExporter::post(Signal& signal) {
   signal.connection.reset(::evhttp_connection_base_new(base_, dns_.get(), host.c_str(), options_.port));
   const timeval timeout = timeval_of(options_.timeout);
   ::evhttp_connection_set_timeout_tv(signal.connection.get(), &timeout);
+  ::evhttp_connection_set_max_headers_size(signal.connection.get(), max_response_header_bytes);
   ::evhttp_connection_set_max_body_size(signal.connection.get(), max_response_bytes);
+  signal.is_posted = true;
+  schedule(signal, options_.timeout);
   evhttp_request* const request = ::evhttp_request_new(
       [](evhttp_request* response, void* sent) {
         Signal& sent_signal = *static_cast<Signal*>(sent);
@@ -136,6 +142,7 @@ void OtlpExporter::post(Signal& signal) {
 
 /// `response`: null if there was none.
 void OtlpExporter::on_response(Signal& signal, evhttp_request* response) {
+  signal.is_posted = false;
   const int status = response != nullptr ? ::evhttp_request_get_response_code(response) : 0;
   const auto count = [&](ExportResult result) { ++requests_[static_cast<std::size_t>(result)]; };
   constexpr int first_error = 300;

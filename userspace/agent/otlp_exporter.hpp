@@ -62,8 +62,9 @@ class OtlpExporter {
     Request request{};
     std::string path{};
     std::unique_ptr<evhttp_connection, FreeConnection> connection{};
-    std::string body{};  ///< compressed; of spans kept until it is taken
-    EventPtr timer{};
+    std::string body{};       ///< compressed; of spans kept until it is taken
+    EventPtr timer{};         ///< of the next request, or for the answer to this one
+    bool is_posted = false;   ///< waits for the answer
     unsigned tries = 0;       ///< that failed, in a row
     bool has_failed = false;  ///< the last request did, and a warning said so
   };

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "agent/otlp_exporter.hpp"
 
+#include <event2/bufferevent.h>
+#include <event2/listener.h>
+#include <netinet/in.h>
+#include <signal.h>
+
 #include <algorithm>
 #include <random>
 
@@ -59,6 +64,39 @@ class OtlpExporterTest : public NetworkTest {
         server_.get(),
         [](evhttp_request* request, void* self) { static_cast<OtlpExporterTest*>(self)->serve(request); }, this);
   }
+  /// A collector that answers each request with a head that never ends: this text at intervals, as fast as it is taken.
+  void pour(std::string text, std::chrono::milliseconds interval) {
+    ::signal(SIGPIPE, SIG_IGN);  // the exporter closes its connections
+    poured_text_ = std::move(text);
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const auto on_accept = [](evconnlistener*, evutil_socket_t fd, sockaddr*, int, void* self) {
+      auto& test = *static_cast<OtlpExporterTest*>(self);
+      ++test.connections;
+      BuffereventPtr& taken =
+          test.pouring_.emplace_back(::bufferevent_socket_new(test.base.get(), fd, BEV_OPT_CLOSE_ON_FREE));
+      ::bufferevent_enable(taken.get(), EV_READ | EV_WRITE);
+      constexpr std::string_view begin = "HTTP/1.1 200 OK\r\n";
+      ::bufferevent_write(taken.get(), begin.data(), begin.size());
+    };
+    pouring_listener_.reset(::evconnlistener_new_bind(base.get(), on_accept, this, LEV_OPT_CLOSE_ON_FREE, -1,
+                                                      reinterpret_cast<const sockaddr*>(&place), sizeof place));
+    socklen_t size = sizeof place;
+    ::getsockname(::evconnlistener_get_fd(pouring_listener_.get()), reinterpret_cast<sockaddr*>(&place), &size);
+    port_ = ntohs(place.sin_port);
+    const auto on_time = [](evutil_socket_t, short, void* self) {
+      auto& test = *static_cast<OtlpExporterTest*>(self);
+      for (const BuffereventPtr& connection : test.pouring_) {
+        if (::evbuffer_get_length(::bufferevent_get_output(connection.get())) != 0) continue;
+        ::bufferevent_write(connection.get(), test.poured_text_.data(), test.poured_text_.size());
+        test.poured_bytes += test.poured_text_.size();
+      }
+    };
+    pouring_timer_.reset(::event_new(base.get(), -1, EV_PERSIST, on_time, this));
+    const timeval every{.tv_sec = 0, .tv_usec = std::chrono::microseconds(interval).count()};
+    ::event_add(pouring_timer_.get(), &every);
+  }
   void stop_listening() { server_.reset(); }
 
   void start(OtlpOptions options = {}) {
@@ -85,8 +123,18 @@ class OtlpExporterTest : public NetworkTest {
   std::vector<Answer> script{};
   std::vector<Received> received{};
   std::optional<OtlpExporter> exporter;
+  std::size_t poured_bytes = 0;
+  int connections = 0;  ///< of pour()
 
  private:
+  struct FreeBufferevent {
+    void operator()(bufferevent* freed) const { ::bufferevent_free(freed); }
+  };
+  struct FreeListener {
+    void operator()(evconnlistener* freed) const { ::evconnlistener_free(freed); }
+  };
+  using BuffereventPtr = std::unique_ptr<bufferevent, FreeBufferevent>;
+
   void serve(evhttp_request* request) {
     Received got{.path = ::evhttp_request_get_uri(request), .body = {}, .headers = {}, .at = Clock::now()};
     evbuffer* const body = ::evhttp_request_get_input_buffer(request);
@@ -106,6 +154,10 @@ class OtlpExporterTest : public NetworkTest {
   }
 
   std::unique_ptr<evhttp, FreeServer> server_;
+  std::unique_ptr<evconnlistener, FreeListener> pouring_listener_;
+  EventPtr pouring_timer_;
+  std::vector<BuffereventPtr> pouring_;
+  std::string poured_text_;
   std::uint16_t port_ = 1;
 };
 
@@ -176,6 +228,27 @@ TEST_F(OtlpExporterTest, SurvivesACollectorThatHangsUpOrHangs) {
   // libevent may try again once by itself after the connection was closed.
   EXPECT_GE(requests("retried"), 1);
   EXPECT_GE(received[2].at - received[1].at, 290ms);
+}
+
+TEST_F(OtlpExporterTest, AnAnswerWithoutEndIsGivenUp) {
+  std::string lines;
+  for (int line = 0; line < 1000; ++line) lines += "X-Header: " + std::string(50, 'x') + "\r\n";
+  pour(lines, 1ms);
+  start();
+  run_until_counted("retried", 3);
+  // What its socket holds, and a little more.
+  constexpr std::size_t most = 8 << 20;
+  EXPECT_LT(poured_bytes, most * static_cast<std::size_t>(connections));
+  EXPECT_EQ(requests("ok"), 0);
+}
+
+TEST_F(OtlpExporterTest, AnAnswerThatTricklesIsGivenUp) {
+  pour("X", 20ms);
+  start();
+  const auto begin = Clock::now();
+  run_until_counted("retried", 2);
+  EXPECT_LT(Clock::now() - begin, 5s);
+  EXPECT_GE(connections, 2);
 }
 
 TEST_F(OtlpExporterTest, SpansAreKeptUntilTheyAreTaken) {
