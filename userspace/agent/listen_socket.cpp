@@ -21,7 +21,8 @@ namespace rtev::agent {
 namespace {
 
 constexpr const char* what = "cannot listen on";
-constexpr int backlog = 64;
+/// Who waits here is not turned away while connections that idle are ended.
+constexpr int backlog = 1024;
 constexpr int first_passed_fd = 3;  // as systemd has it
 
 }  // namespace

@@ -60,8 +60,10 @@ void close_others(int channel, int listener) {
   if (options.otlp) exporter.emplace(base.get(), std::move(*options.otlp), tracer);
   std::optional<MetricsHttp> http;
   if (options.listener)
-    http.emplace(base.get(), std::move(options.listener), tracer,
-                 [&exporter] { return exporter ? exporter->metrics_text() : std::string(); });
+    http.emplace(
+        base.get(), std::move(options.listener), tracer,
+        [&exporter] { return exporter ? exporter->metrics_text() : std::string(); },
+        MetricsHttpOptions{.allowed_hosts = std::move(options.allowed_hosts)});
   const auto end = [&base] { ::event_base_loopbreak(base.get()); };
   tracer.on_finish([&] { http ? http->finish(end) : end(); });
   ::event_base_dispatch(base.get());

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/agent_request.hpp"
 #include "agent/otlp_exporter.hpp"
@@ -17,7 +18,8 @@
 namespace rtev::agent {
 
 struct NetworkOptions {
-  UniqueFd listener{};  ///< none: no HTTP
+  UniqueFd listener{};                       ///< none: no HTTP
+  std::vector<std::string> allowed_hosts{};  ///< see is_known_host()
   std::optional<OtlpOptions> otlp{};
   bool waits = false;  ///< does nothing before NetworkProcess::begin()
 };

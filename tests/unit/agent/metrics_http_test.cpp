@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "agent/listen_socket.hpp"
 #include "support/pprof_check.hpp"
@@ -18,12 +21,13 @@ using namespace std::chrono_literals;
 
 class MetricsHttpTest : public NetworkTest {
  protected:
-  void start(std::chrono::milliseconds max_age = std::chrono::minutes(1)) {
+  void start(MetricsHttpOptions options = {}) {
     UniqueFd listener = listen_on("127.0.0.1:0").value();
     socklen_t size = sizeof place_;
     ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&place_), &size);
     contents[Request::metrics] = "up 1\n";
-    server.emplace(base.get(), std::move(listener), *client, [] { return std::string("more 2\n"); }, max_age);
+    server.emplace(
+        base.get(), std::move(listener), *client, [] { return std::string("more 2\n"); }, std::move(options));
   }
   UniqueFd connect() {
     UniqueFd connection(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -108,7 +112,7 @@ TEST_F(MetricsHttpTest, FinishesWhatWasAskedAndLeavesTheRest) {
   for (const UniqueFd* client : {&idle, &asking})
     run_until([&] { return ::send(client->get(), "", 0, MSG_NOSIGNAL) == 0; });
   answers = false;
-  say(asking, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  say(asking, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
   run_until([&] { return asked[Request::metrics] == 1; });
   bool is_done = false;
   server->finish([&] { is_done = true; });
@@ -130,7 +134,7 @@ TEST_F(MetricsHttpTest, SaysThatTheTracerDoesNotAnswer) {
 }
 
 TEST_F(MetricsHttpTest, EndsAConnectionThatNeverGetsToThePoint) {
-  start(400ms);
+  start({.max_age = 400ms});
   const UniqueFd trickling = connect();
   run_until([&] { return ::send(trickling.get(), "G", 1, MSG_NOSIGNAL) == 1; });
   const auto begin = Clock::now();
@@ -144,6 +148,59 @@ TEST_F(MetricsHttpTest, EndsAConnectionThatNeverGetsToThePoint) {
   });
   EXPECT_GE(Clock::now() - begin, 390ms);
   EXPECT_TRUE(get("GET /metrics HTTP/1.0\r\n\r\n").contains("up 1\n"));
+}
+
+TEST_F(MetricsHttpTest, SaysWhichPartIsGone) {
+  start();
+  contents[Request::health] = "helper: its process has ended\n";
+  const std::string text = get("GET /healthz HTTP/1.0\r\n\r\n");
+  EXPECT_TRUE(text.starts_with("HTTP/1.0 503 ")) << text;
+  EXPECT_TRUE(text.ends_with("\r\n\r\nhelper: its process has ended\n")) << text;
+}
+
+TEST_F(MetricsHttpTest, NamesThatOthersMayGiveToItsAddressAreRefused) {
+  start({.allowed_hosts = {"*.example.com", "metrics"}});
+  const auto status = [&](const std::string& host) {
+    return get("GET /metrics HTTP/1.0\r\nHost: " + host + "\r\n\r\n").substr(9, 3);
+  };
+  for (const char* known : {"127.0.0.1", "127.0.0.1:9464", "[::1]:9464", "localhost:9464", "LocalHost",
+                            "node7.example.com:9464", "METRICS"})
+    EXPECT_EQ(status(known), "200") << known;
+  for (const char* unknown :
+       {"evil.test:9464", "127.0.0.1.evil.test", "localhost.evil.test", "example.com.evil.test", "metrics.evil.test",
+        "[evil.test]", "evil.test:127.0.0.1", "2130706433.evil.test", "x@127.0.0.1"})
+    EXPECT_EQ(status(unknown), "403") << unknown;
+  EXPECT_EQ(get("GET /healthz HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n").substr(9, 3), "403");
+}
+
+TEST_F(MetricsHttpTest, ConnectionsThatIdleMakeRoom) {
+  start();
+  std::vector<UniqueFd> idle;
+  const auto connect_idle = [&](std::string_view begin) {
+    const UniqueFd& connection = idle.emplace_back(connect());
+    run_until([&] { return ::send(connection.get(), begin.data(), begin.size(), MSG_NOSIGNAL) >= 0; });
+  };
+  // A scrape whose answer has still to come stays, though it is the oldest.
+  answers = false;
+  const UniqueFd scrape = connect();
+  run_until([&] { return ::send(scrape.get(), "", 0, MSG_NOSIGNAL) == 0; });
+  say(scrape, "GET /metrics HTTP/1.0\r\n\r\n");
+  run_until([&] { return asked[Request::metrics] == 1; });
+  constexpr int many = 300;
+  for (int i = 0; i < many; ++i) connect_idle(i % 2 == 0 ? "" : "GET /metr");
+  const auto is_open = [](const UniqueFd& connection) {
+    char byte = 0;
+    return ::recv(connection.get(), &byte, 1, MSG_PEEK) < 0 && errno == EAGAIN;
+  };
+  run_until([&] { return std::ranges::count_if(idle, is_open) < 64; });
+  EXPECT_TRUE(is_open(idle.back()));
+  EXPECT_FALSE(is_open(idle.front()));
+  EXPECT_TRUE(is_open(scrape));
+  EXPECT_TRUE(answer(scrape).contains(" 503 "));  // once the tracer has not answered in time
+  answers = true;
+  const auto begin = Clock::now();
+  EXPECT_TRUE(get("GET /healthz HTTP/1.0\r\n\r\n").ends_with("\r\n\r\nok\n"));
+  EXPECT_LT(Clock::now() - begin, 3s);
 }
 
 }  // namespace

@@ -57,6 +57,13 @@ void add_agent_options(CLI::App& app, const std::shared_ptr<AgentOptions>& optio
                  "serve metrics over HTTP here (default: 127.0.0.1:9464); '' for none. A socket that systemd passes "
                  "takes its place")
       ->type_name("ADDRESS:PORT");
+  app.add_option(
+         "--allow-host", options->allowed_hosts,
+         "also answer requests to this name of the host, e.g. '*.example.com'; those to addresses, to localhost "
+         "and to the name that the host has itself are answered always. Can be repeated")
+      ->type_name("GLOB")
+      ->expected(1)
+      ->take_all();
   const auto accept_url = [options](const std::string& text) {
     auto parsed = agent::parse_otlp_url(text);
     if (parsed) options->otlp = std::move(*parsed);

@@ -20,6 +20,7 @@ namespace rtev::cli {
 
 struct AgentOptions : TraceOptions {
   std::string listen = "127.0.0.1:9464";
+  std::vector<std::string> allowed_hosts{};  ///< globs
   std::optional<agent::OtlpOptions> otlp{};
   std::chrono::nanoseconds otlp_interval{std::chrono::seconds(60)};
   std::vector<std::pair<std::string, std::string>> otlp_headers{};

@@ -183,8 +183,10 @@ Result<UniqueFd> AgentRun::open_listener() {
 }
 
 agent::NetworkOptions AgentRun::network_options(UniqueFd listener) {
-  agent::NetworkOptions network{
-      .listener = std::move(listener), .otlp = options_.otlp, .waits = predecessor_.has_value()};
+  agent::NetworkOptions network{.listener = std::move(listener),
+                                .allowed_hosts = options_.allowed_hosts,
+                                .otlp = options_.otlp,
+                                .waits = predecessor_.has_value()};
   if (network.otlp) {
     network.otlp->headers = options_.otlp_headers;
     network.otlp->interval = std::chrono::ceil<std::chrono::milliseconds>(options_.otlp_interval);
