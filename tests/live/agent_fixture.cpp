@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "live/poll_until.hpp"
 
@@ -80,6 +81,14 @@ Exposition Agent::scrape_until_ended(const std::string& group, double count) con
   });
 }
 
+int Agent::status(const std::string& path) const {
+  try {
+    return http(port_, path).status;
+  } catch (const std::system_error&) {
+    return 0;
+  }
+}
+
 std::vector<pid_t> Agent::pids() const {
   std::vector<pid_t> all{process_->pid()};
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -87,6 +96,27 @@ std::vector<pid_t> Agent::pids() const {
     all.insert(all.end(), children.begin(), children.end());
   }
   return all;
+}
+
+pid_t Agent::network_worker() const {
+  for (const pid_t pid : children_of(process_->pid()))
+    if (comm_of(pid) == "rtev-network")
+      if (const auto workers = children_of(pid); !workers.empty()) return workers.front();
+  return 0;
+}
+
+std::string comm_of(pid_t pid) {
+  std::string comm;
+  std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> std::ws, comm);
+  return comm;
+}
+
+bool has_ended(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  const std::size_t name_end = stat.rfind(')');
+  return name_end == std::string::npos || stat.substr(name_end + 2, 1) == "Z";
 }
 
 void AgentLive::SetUp() {

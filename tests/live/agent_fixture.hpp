@@ -41,13 +41,21 @@ class Agent {
   Exposition scrape_until(const std::function<bool(const Exposition&)>& done) const;
   /// The same until so many processes of a group have ended.
   Exposition scrape_until_ended(const std::string& group, double count) const;
+  /// Of a request; 0: no answer.
+  int status(const std::string& path) const;
   /// All processes of the agent.
   std::vector<pid_t> pids() const;
+  /// The process that talks to the network; 0: there is none.
+  pid_t network_worker() const;
 
  private:
   std::optional<Process> process_;
   std::uint16_t port_ = 0;
 };
+
+std::string comm_of(pid_t pid);
+/// Gone, or dead and not waited for.
+bool has_ended(pid_t pid);
 
 class AgentLive : public AnalysisLive {
  protected:

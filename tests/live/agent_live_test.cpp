@@ -17,29 +17,6 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-std::string comm_of(pid_t pid) {
-  std::string comm;
-  std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> std::ws, comm);
-  return comm;
-}
-
-/// Gone, or dead and not waited for.
-bool has_ended(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string stat;
-  std::getline(file, stat);
-  const std::size_t name_end = stat.rfind(')');
-  return name_end == std::string::npos || stat.substr(name_end + 2, 1) == "Z";
-}
-
-/// The process that talks to the network.
-pid_t network_worker(const Agent& agent) {
-  for (const pid_t pid : children_of(agent.pid()))
-    if (comm_of(pid) == "rtev-network")
-      if (const auto workers = children_of(pid); !workers.empty()) return workers.front();
-  return 0;
-}
-
 template <typename Condition>
 bool within(std::chrono::milliseconds limit, const Condition& condition) {
   const auto deadline = Clock::now() + limit;
@@ -48,14 +25,6 @@ bool within(std::chrono::milliseconds limit, const Condition& condition) {
     std::this_thread::sleep_for(20ms);  // between two looks
   }
   return true;
-}
-
-int status_of(const Agent& agent, const std::string& path) {
-  try {
-    return http(agent.port(), path).status;
-  } catch (const std::system_error&) {
-    return 0;
-  }
 }
 
 TEST_F(AgentLive, ServesFewPathsAndSurvivesItsClients) {
@@ -84,7 +53,7 @@ TEST_F(AgentLive, ServesFewPathsAndSurvivesItsClients) {
   }
 
   // More clients than it takes, none of which says what it wants.
-  const pid_t worker = network_worker(agent);
+  const pid_t worker = agent.network_worker();
   const Command program = copied(with_events("busy_alloc", {"5"}), "slow-clients");
   std::vector<UniqueFd> slow;
   for (int i = 0; i < 70; ++i) {
@@ -96,7 +65,7 @@ TEST_F(AgentLive, ServesFewPathsAndSurvivesItsClients) {
   agent.scrape_until_ended("slow-clients", 1);
   constexpr auto idle_timeout = 5s, margin = 5s;
   EXPECT_LT(Clock::now() - begin, idle_timeout + margin);
-  EXPECT_EQ(network_worker(agent), worker);  // it did not crash
+  EXPECT_EQ(agent.network_worker(), worker);  // it did not crash
 }
 
 TEST_F(AgentLive, ItsProcessesEndWithIt) {
@@ -104,7 +73,7 @@ TEST_F(AgentLive, ItsProcessesEndWithIt) {
     Agent agent;
     const auto pids = agent.pids();
     EXPECT_GE(pids.size(), 4U);
-    EXPECT_EQ(status_of(agent, "/healthz"), 200);
+    EXPECT_EQ(agent.status("/healthz"), 200);
     constexpr auto limit = 2s;
     const auto begin = Clock::now();
     agent.process().signal(signal);
@@ -112,7 +81,7 @@ TEST_F(AgentLive, ItsProcessesEndWithIt) {
     EXPECT_EQ(signal == SIGTERM ? status.code() : status.signal(), signal == SIGTERM ? 0 : SIGKILL);
     EXPECT_LT(Clock::now() - begin, limit);
     EXPECT_TRUE(within(limit, [&] { return std::ranges::all_of(pids, has_ended); })) << "signal " << signal;
-    EXPECT_EQ(status_of(agent, "/healthz"), 0);
+    EXPECT_EQ(agent.status("/healthz"), 0);
   }
 }
 
@@ -120,10 +89,10 @@ TEST_F(AgentLive, WhatTalksToTheNetworkComesBack) {
   Agent agent;
   run_to_end(copied(with_events("busy_alloc", {"5"}), "comes-back"));
   const Exposition before = agent.scrape_until_ended("comes-back", 1);
-  const pid_t worker = network_worker(agent);
+  const pid_t worker = agent.network_worker();
   ASSERT_GT(worker, 0);
   ASSERT_EQ(::kill(worker, SIGKILL), 0);
-  ASSERT_TRUE(within(5s, [&] { return network_worker(agent) != worker && status_of(agent, "/healthz") == 200; }));
+  ASSERT_TRUE(within(5s, [&] { return agent.network_worker() != worker && agent.status("/healthz") == 200; }));
   // The tracer has counted on.
   const Exposition after = agent.scrape();
   const Labels group{{"group", "comes-back"}};

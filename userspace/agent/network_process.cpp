@@ -18,6 +18,7 @@
 
 #include "agent/metrics_http.hpp"
 #include "base/child_end.hpp"
+#include "base/restarts.hpp"
 #include "helper/channel.hpp"
 #include "session/confinement.hpp"
 
@@ -78,9 +79,12 @@ void close_others(int channel, int listener) {
     ::signal(signal, SIG_IGN);
   // The first message says that it may begin; none comes if the tracer ends before.
   if (options.waits && !helper::receive(channel, false)) ::_exit(0);
-  while (true) {
+  for (bool is_first = true;; is_first = false) {
     const pid_t pid = ::fork();
-    if (pid == 0) serve(channel, std::move(options));
+    if (pid == 0) {
+      if (!is_first) helper::send(channel, {.bytes = {std::byte{replaced_notice}}, .fds = {}}, true);
+      serve(channel, std::move(options));
+    }
     int status = 0;
     if (pid > 0) ::waitpid(pid, &status, 0);
     // Waits, unless the tracer is gone.
@@ -119,6 +123,10 @@ void NetworkProcess::answer(const std::function<std::string(Request request)>& m
     const auto message = helper::receive(channel_.get(), true);
     if (!message && errno != EAGAIN) has_ended_ = true;
     if (!message || message->bytes.size() != 1) return;
+    if (message->bytes.front() == std::byte{replaced_notice}) {
+      count_restart(Part::network);
+      continue;
+    }
     const auto request = static_cast<Request>(message->bytes.front());
     if (request > last_request) return;
     const std::string content = make(request);

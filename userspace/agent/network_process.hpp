@@ -41,6 +41,7 @@ class NetworkProcess {
   void begin() const { order(Order::begin); }
   /// It takes no new connections, and ends when it has answered those that there are.
   void finish() const { order(Order::finish); }
+  /// Both the process and the one that starts it again are gone.
   bool has_ended() const { return has_ended_; }
 
  private:

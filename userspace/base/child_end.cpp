@@ -6,14 +6,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/unique_fd.hpp"
-
 namespace rtev {
+
+UniqueFd end_of(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
 
 void await_end(pid_t pid) {
   if (pid <= 0) return;
   constexpr int timeout_ms = 100;
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const UniqueFd process = end_of(pid);
   pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
   ::poll(&ended, 1, timeout_ms);
   ::waitpid(pid, nullptr, WNOHANG);

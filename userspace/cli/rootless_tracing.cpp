@@ -94,6 +94,7 @@ int trace_without_bpf(const TraceOptions& options, const Invocation& invocation,
                       .command = *command ? &**command : nullptr,
                       .stop = stop,
                       .ready_fd = ready_fd,
+                      .needed = {needed_helper(*helper)},
                       .session = LiveSession::start(
                           session, false,
                           [&](const Sources::Stream& stream) {

@@ -2,6 +2,7 @@
 #include "cli/trace_run.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -117,6 +118,10 @@ std::expected<std::optional<Command>, int> prepare_command(const Invocation& inv
   return std::optional<Command>(std::move(*prepared));
 }
 
+NeededProcess needed_helper(const helper::HelperProcess& helper) {
+  return {.name = "helper", .end_fd = helper.end_fd(), .lacks = "programs that start from now on may not be traced"};
+}
+
 int run_session(TraceRun run) {
   const TraceOptions& options = run.options;
   Command* const command = run.command;
@@ -140,6 +145,16 @@ int run_session(TraceRun run) {
 
   LiveSession::Until until{.is_full = run.tracing.is_full, .watched = run.tracing.watched};
   if (command != nullptr) {
+  for (const NeededProcess& needed : run.needed) {
+    const auto on_end = [&needed, &run] {
+      say(
+          fmt::format("rtev-bpf: warning: the {} process has ended: {}\n"
+                      "hint: was it killed, or is memory short? To have it again, start rtev-bpf again\n",
+                      needed.name, needed.lacks));
+      if (run.tracing.on_lost) run.tracing.on_lost(needed.name);
+    };
+    if (needed.end_fd >= 0) until.watched.push_back({.fd = needed.end_fd, .on_readable = on_end, .once = true});
+  }
     if (auto followed = run.follow(command->pid()); !followed) return report(followed.error());
     if (auto released = command->release(); !released) {
       report(released.error());

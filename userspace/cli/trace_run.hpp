@@ -7,6 +7,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "cli/options.hpp"
 #include "cli/tracing.hpp"
@@ -33,6 +35,16 @@ std::expected<std::optional<Command>, int> prepare_command(const Invocation& inv
                                                            const helper::HelperProcess& helper,
                                                            Command::RingFiles files);
 
+/// A process that a run needs, and cannot start again once it has given up its rights.
+struct NeededProcess {
+  std::string_view name;
+  int end_fd;              ///< readable (epoll) once it has ended
+  std::string_view lacks;  ///< what is not done without it, as a sentence
+};
+
+/// The one of all runs.
+NeededProcess needed_helper(const helper::HelperProcess& helper);
+
 /// A session that is ready, and what belongs to it.
 struct TraceRun {
   const TraceOptions& options;
@@ -41,6 +53,7 @@ struct TraceRun {
   Command* command;  ///< null: there is none
   StopSignal& stop;
   std::optional<int> ready_fd;
+  std::vector<NeededProcess> needed;
   std::unique_ptr<LiveSession> session;
   std::function<Result<void>(std::int32_t pid)> follow;     ///< traces CMD and its descendants
   std::function<void(const Command* command)> explain_end;  ///< says what went wrong, apart from losses

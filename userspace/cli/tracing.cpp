@@ -115,12 +115,22 @@ int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, co
   // After that, since it starts a thread.
   const helper::Closers closers(*helper);
   LiveSources* sources = nullptr;
+  std::vector<NeededProcess> needed{
+      needed_helper(*helper),
+      {.name = "attacher", .end_fd = attacher->end_fd(), .lacks = "programs that start from now on are not probed"},
+      {.name = "scheduler attacher",
+       .end_fd = sched_attacher->end_fd(),
+       .lacks = "after a time without traced programs there are no scheduler events"}};
+  if (enabler)
+    needed.push_back(
+        {.name = "enabler", .end_fd = enabler->end_fd(), .lacks = "events of programs are not switched on any more"});
   return run_session({.options = options,
                       .tracing = tracing,
                       .helper = *helper,
                       .command = *command ? &**command : nullptr,
                       .stop = stop,
                       .ready_fd = ready_fd,
+                      .needed = std::move(needed),
                       .session = LiveSession::start(
                           live, live.programs.sched != RTEV_SCHED_OFF,
                           [&](const Sources::Stream& stream) {

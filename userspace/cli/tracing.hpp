@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "cli/options.hpp"
@@ -31,8 +32,10 @@ struct Tracing {
   bool shows_services = false;  ///< the output has the services of processes: to ask for them takes time
   std::vector<LiveSession::Watched> watched{};
   std::function<void()> on_ready{};  ///< everything that runs is traced
-  bool is_service = false;           ///< to have seen no process is no failure
-  bool adopts_enabled = false;       ///< see enable::EnablerOptions
+  /// Called, after it was said, when a process of the run has ended that cannot be started again.
+  std::function<void(std::string_view name)> on_lost{};
+  bool is_service = false;      ///< to have seen no process is no failure
+  bool adopts_enabled = false;  ///< see enable::EnablerOptions
   /// True if another run takes care of what this one has switched on. Empty: never.
   std::function<bool()> leaves_enabled{};
 };

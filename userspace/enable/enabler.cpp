@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/capabilities.hpp"
+#include "base/child_end.hpp"
 #include "base/clock.hpp"
 #include "base/file_limit.hpp"
 #include "enable/enable_messages.hpp"
@@ -77,7 +78,7 @@ Result<Enabler> Enabler::start(const EnablerOptions& options) {
   if (!answer) return enabler_gone();
   if (answer->result != EnableResult::done)
     return std::unexpected(Error{.what = "cannot switch events on", .why = answer->why, .hint = answer->hint});
-  return Enabler(std::move(channel->first));
+  return Enabler(std::move(channel->first), end_of(pid));
 }
 
 Enabler::~Enabler() {

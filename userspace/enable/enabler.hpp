@@ -88,12 +88,14 @@ class Enabler {
   void leave();
   /// Readable (epoll) when there are answers.
   int event_fd() const { return channel_.get(); }
+  /// Readable (epoll) if the process has ended: then nothing is switched on any more.
+  int end_fd() const { return end_.get(); }
   /// The answers so far. Each request has one, in any order. An error at the end of the process.
   Result<std::vector<EnableAnswer>> take();
 
  private:
-  explicit Enabler(UniqueFd channel) : channel_(std::move(channel)) {}
-  UniqueFd channel_;
+  Enabler(UniqueFd channel, UniqueFd end) : channel_(std::move(channel)), end_(std::move(end)) {}
+  UniqueFd channel_, end_;
 };
 
 }  // namespace rtev::enable

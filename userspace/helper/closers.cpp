@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/background_close.hpp"
+#include "base/restarts.hpp"
 #include "helper/channel.hpp"
 
 namespace rtev::helper {
@@ -133,6 +134,7 @@ std::vector<FileLinks> Closers::add_links(int mappings, std::vector<FileLinks> f
       is_sent = is_sent && send_soon(link_closer_, {.bytes = {std::byte{}}});
       if (is_sent) continue;
       // Another one takes the rest: this one is gone, or hangs.
+      count_restart(Part::closer);
       link_closer_.reset();
       return files;
     }
@@ -150,7 +152,9 @@ bool Closers::wait() {
   std::erase_if(closers_, [](Closer& closer) {
     const auto done = receive(closer.channel.get(), true);
     if (done) closer.is_idle = true;
-    return !done && errno != EAGAIN;
+    if (done || errno == EAGAIN) return false;
+    count_restart(Part::closer);
+    return true;
   });
   // Without a helper process the files are closed here.
   if (ready == 0 && !is_any_idle() && closers_.size() < max_processes && !start_closer() && closers_.empty())

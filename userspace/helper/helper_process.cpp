@@ -218,6 +218,9 @@ Result<HelperProcess> HelperProcess::start(Rights rights) {
   return HelperProcess(std::move(channel->first), pid);
 }
 
+HelperProcess::HelperProcess(UniqueFd control, pid_t pid)
+    : control_(std::move(control)), pid_(pid), end_(end_of(pid)) {}
+
 HelperProcess::~HelperProcess() {
   control_.reset();
   await_end(pid_);

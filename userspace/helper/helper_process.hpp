@@ -35,10 +35,13 @@ class HelperProcess {
   enum class Rights : std::uint8_t { needed, all };
   static Result<HelperProcess> start(Rights rights = Rights::needed);
   HelperProcess(HelperProcess&& other) noexcept
-      : control_(std::move(other.control_)), pid_(std::exchange(other.pid_, -1)) {}
+      : control_(std::move(other.control_)), pid_(std::exchange(other.pid_, -1)), end_(std::move(other.end_)) {}
   HelperProcess& operator=(HelperProcess&&) = delete;
   /// Ends the process. Workers that hang are left behind.
   ~HelperProcess();
+
+  /// Readable (epoll) if the process has ended: then no further worker can start.
+  int end_fd() const { return end_.get(); }
 
   /// A new worker: send it queries (ProcessQuery, and its Priority) and receive answers, one after the other:
   /// ProcessView, the CPU time that it took (std::uint64_t, ns), and whether the worker ends (bool): a real-time worker
@@ -60,10 +63,11 @@ class HelperProcess {
   static void serve(int control, Rights rights);
   Result<UniqueFd> start(Task task, Priority priority) const;
 
-  HelperProcess(UniqueFd control, pid_t pid) : control_(std::move(control)), pid_(pid) {}
+  HelperProcess(UniqueFd control, pid_t pid);
 
   UniqueFd control_;
   pid_t pid_;
+  UniqueFd end_;
 };
 
 }  // namespace rtev::helper

@@ -10,6 +10,7 @@
 
 #include "base/background_close.hpp"
 #include "base/clock.hpp"
+#include "base/restarts.hpp"
 #include "helper/channel.hpp"
 
 namespace rtev::helper {
@@ -174,7 +175,11 @@ HelperQueries::Job HelperQueries::next_job(User& user) {
 /// Takes the answer of a worker, if there is one. False if the worker cannot be used any more.
 bool HelperQueries::receive(Worker& worker) {
   auto message = helper::receive(worker.channel.get(), true);
-  if (!message) return errno == EAGAIN;
+  if (!message && errno == EAGAIN) return true;
+  if (!message) {
+    count_restart(Part::helper);
+    return false;
+  }
   for (UniqueFd& fd : message->fds) fd = UniqueFd(fd.release(), close_in_background);
   ProcessView view;
   std::uint64_t cpu_ns = 0;
@@ -196,6 +201,7 @@ void HelperQueries::end_work(Worker& worker) {
 }
 
 void HelperQueries::leave_behind(std::list<Worker>::iterator worker) {
+  count_restart(Part::helper);
   ++users_.at(worker->user).left_behind;
   answers_.emplace_back(std::move(*worker->answer), ProcessView{.no_answer = true});
   end_work(*worker);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/child_end.hpp"
 #include "base/clock.hpp"
 #include "base/file_links.hpp"
 #include "helper/channel.hpp"
@@ -135,7 +136,7 @@ Result<Attacher> Attacher::start(Confine confine) {
     helper::leave_tracer(channel->second.get());
     serve(channel->second.get(), confine);
   }
-  return Attacher(std::move(channel->first));
+  return Attacher(std::move(channel->first), end_of(pid));
 }
 
 Attacher::~Attacher() {

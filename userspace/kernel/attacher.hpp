@@ -25,10 +25,13 @@ class Attacher {
   using Confine = Result<void> (*)(bool uprobe_multi);
   /// Forks the process: call it before there are BPF programs and threads.
   static Result<Attacher> start(Confine confine);
-  Attacher(Attacher&& other) noexcept : channel_(std::move(other.channel_)) {}
+  Attacher(Attacher&& other) noexcept : channel_(std::move(other.channel_)), end_(std::move(other.end_)) {}
   Attacher& operator=(Attacher&&) = delete;
   /// Does not wait for the process.
   ~Attacher();
+
+  /// Readable (epoll) if the process has ended: then nothing is attached any more.
+  int end_fd() const { return end_.get(); }
 
   /// To be called once, when it is known how the kernel attaches uprobes.
   void confine(bool uprobe_multi) const;
@@ -50,13 +53,13 @@ class Attacher {
     bool all_sites = false;
     bool operator==(const Asked&) const = default;
   };
-  explicit Attacher(UniqueFd channel) : channel_(std::move(channel)) {}
+  Attacher(UniqueFd channel, UniqueFd end) : channel_(std::move(channel)), end_(std::move(end)) {}
   Result<AttachedUprobes> ask(const Asked& asked, const helper::Message& message);
   std::optional<Result<AttachedUprobes>> take_answer(int timeout_ms);
   bool discard_answer();
 
   std::mutex mutex_;
-  UniqueFd channel_;
+  UniqueFd channel_, end_;
   std::optional<Asked> asked_;
   std::uint64_t rests_until_ns_ = 0;
 };

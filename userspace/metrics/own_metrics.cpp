@@ -9,6 +9,7 @@
 
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
+#include "base/restarts.hpp"
 
 namespace rtev {
 namespace {
@@ -44,6 +45,13 @@ void add_own_metrics(MetricVisitor& visitor, const RunHeader& run) {
     visitor.family({.name = name, .unit = unit, .help = help, .type = type});
     visitor.value({}, amount);
   };
+  visitor.family({.name = "rtev_bpf_restarts",
+                  .unit = "",
+                  .help = "Processes of the agent that ended or hung, and were replaced, by part."});
+  for (std::size_t part = 0; part < part_count; ++part) {
+    const MetricLabel label[]{{"part", to_string(static_cast<Part>(part))}};
+    visitor.value(label, static_cast<std::int64_t>(restarts_of(static_cast<Part>(part))));
+  }
   add("process_cpu", "seconds", "CPU time of the tracer.", MetricType::counter,
       ns_of(used.ru_utime) + ns_of(used.ru_stime));
   add("process_resident_memory", "bytes", "Memory of the tracer.", MetricType::gauge,

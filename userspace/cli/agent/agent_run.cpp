@@ -37,6 +37,8 @@ constexpr std::uint64_t min_overlap_ns = 2'000'000'000, max_overlap_ns = 60'000'
 constexpr std::uint64_t ahead_ns = 500'000'000, max_ahead_ns = 10'000'000'000;
 /// How long the last one may take to give its figures: it completes a dump first.
 constexpr std::uint64_t figures_timeout_ns = 60'000'000'000;
+/// How long /healthz says what is lost before the agent ends.
+constexpr std::uint64_t loss_notice_ns = 1'000'000'000;
 /// How long requests for metrics that the last one has taken may take.
 constexpr std::uint64_t last_answers_ns = 3'000'000'000;
 
@@ -200,7 +202,10 @@ int AgentRun::trace(const Invocation& invocation) {
   // Whoever explains pauses needs all switches: other programs took the CPU.
   const bool explains = flight_ || options_.metrics.pause_span_ns != 0;
   const StringOutput output;  // to which nothing is written
-  const auto answer_all = [&] { network_->answer([&](agent::Request request) { return answer(request); }); };
+  const auto answer_all = [&] {
+    network_->answer([&](agent::Request request) { return answer(request); });
+    if (network_->has_ended() && !is_replaced_) lose("network");
+  };
   const auto on_ready = [&] {
     ready_ns_ = monotonic_ns();
     since_ns_ = metrics_.run().start_realtime_ns;
@@ -219,6 +224,7 @@ int AgentRun::trace(const Invocation& invocation) {
                                  .shows_services = true,
                                  .watched = std::move(watched),
                                  .on_ready = on_ready,
+                                 .on_lost = [&](std::string_view part) { lose(part); },
                                  .is_service = true,
                                  .adopts_enabled = options_.replaced.has_value(),
                                  .leaves_enabled = [&] { return is_replaced_ || predecessor_.has_value(); }});
@@ -266,7 +272,7 @@ void AgentRun::visit_counted(MetricVisitor& visitor) {
 std::string AgentRun::answer(agent::Request request) {
   switch (request) {
     case agent::Request::health:
-      return {};
+      return lost_;
     case agent::Request::metrics: {
       PrometheusText text;
       visit(text);
@@ -383,6 +389,17 @@ void AgentRun::fail(const Error& error) {
   report(error);
 }
 
+/// The agent has given up the rights to start a process. Its service manager starts all of them.
+void AgentRun::lose(std::string_view part) {
+  lost_ += fmt::format("{}: its process has ended\n", part);
+  if (has_failed_) return;
+  if (!network_->has_ended()) end_ns_ = monotonic_ns() + loss_notice_ns;
+  fail({.what = "the agent ends",
+        .subject = {},
+        .why = fmt::format("its {} process has ended, and it has no right to start it again", part),
+        .hint = "start it again; as a service it is started again"});
+}
+
 void AgentRun::hear_successor() {
   const auto from_ns = successor_.take();
   if (!successor_.is_there()) return cut_->cancel();
@@ -405,7 +422,8 @@ bool AgentRun::stop_to_count(std::uint64_t time_ns, const Registry& registry) {
 }
 
 bool AgentRun::has_to_end() const {
-  return has_failed_ || (is_replaced_ && (network_->has_ended() || monotonic_ns() > end_ns_));
+  const bool is_late = monotonic_ns() > end_ns_;
+  return (has_failed_ && is_late) || (is_replaced_ && (network_->has_ended() || is_late));
 }
 
 void AgentRun::hand_over() {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "agent/network_process.hpp"
 #include "agent/service_manager.hpp"
@@ -56,6 +57,7 @@ class AgentRun {
   void hear_predecessor();
   void take_over();
   void fail(const Error& error);
+  void lose(std::string_view part);
 
   // Of the last one.
   void hear_successor();
@@ -85,8 +87,9 @@ class AgentRun {
 
   Successor successor_;
   bool is_replaced_ = false;
-  std::uint64_t end_ns_ = 0;  ///< when it does not wait for its network process any more
+  std::uint64_t end_ns_ = 0;  ///< until then it waits for its network process, if it is replaced or has failed
   bool has_failed_ = false;
+  std::string lost_;  ///< a line for each process that has ended and cannot be started again
 };
 
 }  // namespace rtev::cli

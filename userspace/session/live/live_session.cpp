@@ -78,7 +78,7 @@ void LiveSession::settle() {
 
 RunSummary LiveSession::run(const Until& until) {
   if (until.readable_fd >= 0) wake_on(until.readable_fd);
-  for (const Watched& watched : until.watched) wake_on(watched.fd);
+  for (const Watched& watched : until.watched) wake_on(watched.fd, watched.once);
   while (!should_end(until)) {
     tick();
     sleep(until);
@@ -141,8 +141,8 @@ std::optional<std::uint64_t> LiveSession::end_ns() const {
   return start_ns_ + static_cast<std::uint64_t>(options_.duration->count());
 }
 
-void LiveSession::wake_on(int fd) const {
-  epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+void LiveSession::wake_on(int fd, bool once) const {
+  epoll_event event{.events = once ? EPOLLIN | EPOLLONESHOT : EPOLLIN, .data = {.fd = fd}};
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 

@@ -31,6 +31,7 @@ class LiveSession {
   struct Watched {
     int fd;
     std::function<void()> on_readable;
+    bool once = false;  ///< not called again, though it stays readable
   };
 
   /// Ways to end besides the duration and an output that fails.
@@ -58,7 +59,7 @@ class LiveSession {
   RunSummary finish(Sources::Rest rest);
   void tick();
   void sleep(const Until& until);
-  void wake_on(int fd) const;
+  void wake_on(int fd, bool once = false) const;
   bool should_end(const Until& until);
   bool have_pids_ended(std::uint64_t now_ns);
   std::optional<std::uint64_t> end_ns() const;
