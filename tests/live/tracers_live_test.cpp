@@ -73,6 +73,22 @@ TEST_F(TracersLive, TracerStartedAfterAKilledOneSeesEveryEvent) {
   EXPECT_EQ(steps(trace, survivor.pid()), count_to(300));
 }
 
+/// Each looks at the processes of all others.
+TEST_F(TracersLive, ManyStartedAtOnceAllFindAProgram) {
+  Process program(with_events("steps", {"10", "2"}), "ready");
+  constexpr int many = 20;
+  std::vector<std::future<Outcome>> tracers;
+  for (int i = 0; i < many; ++i)
+    tracers.push_back(
+        std::async(std::launch::async, [] { return run_tool({"-d", "3s", "-n", "steps", "-f", "jsonl"}); }));
+  for (std::future<Outcome>& tracer : tracers) {
+    const Outcome outcome = tracer.get();
+    EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+    EXPECT_THAT(outcome.err, Not(HasSubstr("no OCaml 5 program that runs now matches")));
+    EXPECT_THAT(outcome.out, HasSubstr("\"comm\":\"steps\""));
+  }
+}
+
 /// BPF objects: kind ("prog", "map", "link", "btf") and id.
 using BpfObjects = std::set<std::pair<std::string, std::uint32_t>>;
 

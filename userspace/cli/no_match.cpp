@@ -108,6 +108,13 @@ Error no_match_error(const ProcessOptions& unmatched, const Processes& processes
           .hint = processes.empty() ? "it has no processes" : hint_of(unmatched, processes, "its processes:")};
 }
 
+std::string not_looked_at_message(const ProcessOptions& options) {
+  return fmt::format(
+      "rtev-bpf: whether a program matches {} is unknown: the host was too busy to look at all programs\n"
+      "hint: trace for longer, or start fewer tracers at a time\n",
+      selection_of(options));
+}
+
 std::string no_match_message(const ProcessOptions& unmatched, const helper::HelperProcess& helper) {
   ProcessLister lister(helper, {}, raise_file_limit() / 2, [](const Batch&) {});
   lister.run(moment);

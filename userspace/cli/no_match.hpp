@@ -26,6 +26,8 @@ Error no_match_error(const ProcessOptions& unmatched, const Processes& processes
 /// When a trace begins: no program that runs matches these options. Looks for others to name, which takes a tenth of a
 /// second. Any thread.
 std::string no_match_message(const ProcessOptions& unmatched, const helper::HelperProcess& helper);
+/// No program matches that was seen, but not all programs of the host could be looked at.
+std::string not_looked_at_message(const ProcessOptions& options);
 
 /// After the stream, if it has no event of a domain of --domain or of a thread of --tid; else empty.
 std::string no_thread_message(const SeenThreads& seen);

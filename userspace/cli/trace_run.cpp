@@ -127,6 +127,7 @@ int run_session(TraceRun run) {
   Command* const command = run.command;
   LiveSession& session = *run.session;
   const bool selects = options.select();
+  const bool found_late = !session.found_everything();
   if (command == nullptr && !options.quiet)
     say(start_message(session.registry(), {.has_end = options.duration.has_value() || run.tracing.is_service,
                                            .probes_all = options.ringless,
@@ -139,12 +140,11 @@ int run_session(TraceRun run) {
   std::jthread names_others;
   if (command == nullptr && !options.quiet) {
     ProcessOptions missing = unmatched(options, session.registry());
-    if (missing.select())
+    if (missing.select() && session.found_everything())
       names_others = std::jthread([missing = std::move(missing), &run] { say(no_match_message(missing, run.helper)); });
   }
 
   LiveSession::Until until{.is_full = run.tracing.is_full, .watched = run.tracing.watched};
-  if (command != nullptr) {
   for (const NeededProcess& needed : run.needed) {
     const auto on_end = [&needed, &run] {
       say(
@@ -155,6 +155,7 @@ int run_session(TraceRun run) {
     };
     if (needed.end_fd >= 0) until.watched.push_back({.fd = needed.end_fd, .on_readable = on_end, .once = true});
   }
+  if (command != nullptr) {
     if (auto followed = run.follow(command->pid()); !followed) return report(followed.error());
     if (auto released = command->release(); !released) {
       report(released.error());
@@ -166,6 +167,7 @@ int run_session(TraceRun run) {
   session.run(until);
   if (!options.quiet) run.explain_end(command);
   const bool has_seen_none = std::ranges::empty(session.registry().processes());
+  const bool found_everything = session.found_everything();
   std::string no_events;
   // Otherwise a command may have events that were not traced.
   const bool is_full = run.tracing.is_full && run.tracing.is_full();
@@ -175,7 +177,10 @@ int run_session(TraceRun run) {
   run.end();
   if (command == nullptr) {
     if (!has_seen_none || !selects || run.tracing.is_service) return exit_ok;
-    if (options.quiet) say(no_match_message(options, run.helper));
+    if (!found_everything)
+      say(not_looked_at_message(options));
+    else if (options.quiet || found_late)
+      say(no_match_message(options, run.helper));
     return exit_failure;
   }
   const std::optional<int> ended = wait_for(*command, run.stop, until.on_signal);

@@ -19,6 +19,11 @@ constexpr std::size_t users_share = 4;
 constexpr std::uint64_t retry_ns = 5'000'000;
 constexpr unsigned max_tries = 20;
 
+/// What was not answered at all is asked again after so long, so often: on an overloaded host it is the helper process
+/// that does not answer in time.
+constexpr std::uint64_t ask_again_after_ns = 500'000'000;
+constexpr unsigned max_rounds = 8;
+
 /// The user of queries about processes whose user is not known yet.
 constexpr std::uint32_t unknown_user = UINT32_MAX;
 
@@ -29,10 +34,28 @@ constexpr std::size_t max_silent = 65536;
 
 void HostScan::begin(ScanScope scope) {
   is_listing_ = true;
+  unanswered_.clear();
+  rounds_ = 0;
+  list(scope);
+}
+
+void HostScan::list(ScanScope scope) {
   context_.queries.ask({.all_pids = true}, unknown_user, [this, scope, asked_ns = context_.clock()](ProcessView view) {
+    if (view.no_answer && rounds_ < max_rounds) {
+      list_again_ = scope;
+      ask_again_ns_ = context_.clock() + ask_again_after_ns;
+      return;
+    }
     is_listing_ = false;
     if (!view.no_answer) add_listed(std::move(view.pids), asked_ns, scope);
   });
+}
+
+void HostScan::ask_again() {
+  if ((!list_again_ && unanswered_.empty()) || !left_.empty() || context_.clock() < ask_again_ns_) return;
+  ++rounds_;
+  left_ = std::exchange(unanswered_, {});
+  if (list_again_) list(*std::exchange(list_again_, std::nullopt));
 }
 
 void HostScan::add_listed(std::vector<std::int32_t> pids, std::uint64_t asked_ns, ScanScope scope) {
@@ -50,7 +73,7 @@ void HostScan::add_listed(std::vector<std::int32_t> pids, std::uint64_t asked_ns
 bool HostScan::is_active() const {
   std::size_t of_busy_users = 0;
   for (const auto& [id, user] : users_) of_busy_users += user.waiting.empty() ? 0 : user.asked;
-  return is_listing_ || !left_.empty() || asked_ > of_busy_users || has_found();
+  return is_listing_ || !left_.empty() || !unanswered_.empty() || asked_ > of_busy_users || has_found();
 }
 
 /// Processes that may be asked, or found and not taken, at a time.
@@ -63,6 +86,7 @@ std::size_t HostScan::max_asked_of_user() const {
 }
 
 void HostScan::ask_some(std::size_t max_processes) {
+  ask_again();
   for (; max_processes > 0 && !left_.empty() && found_.size() + asked_ < max_asked(); --max_processes) {
     const std::int32_t pid = left_.back();
     left_.pop_back();
@@ -94,6 +118,12 @@ void HostScan::ask_waiting(std::size_t max_processes) {
 
 void HostScan::look_at(std::int32_t pid, const ProcessView& view) {
   const auto& stat = view.stat;
+  if (view.no_answer && rounds_ < max_rounds) {
+    --asked_;
+    if (unanswered_.empty()) ask_again_ns_ = context_.clock() + ask_again_after_ns;
+    unanswered_.push_back(pid);
+    return;
+  }
   if (!stat || stat->kernel_thread || !options_.filter.wants(pid, stat->comm, false) ||
       silent_.contains({pid, stat->start_ticks})) {
     --asked_;

@@ -71,6 +71,8 @@ class HostScan {
   std::uint64_t unreported() const { return unreported_; }
 
  private:
+  void list(ScanScope scope);
+  void ask_again();
   void add_listed(std::vector<std::int32_t> pids, std::uint64_t asked_ns, ScanScope scope);
   std::size_t max_asked() const;
   std::size_t max_asked_of_user() const;
@@ -84,7 +86,11 @@ class HostScan {
   const DiscoveryOptions& options_;
   Listener listener_;
   bool is_listing_ = false;  ///< asks which processes there are
+  std::optional<ScanScope> list_again_;
   std::vector<std::int32_t> left_;
+  std::vector<std::int32_t> unanswered_;  ///< to be asked again
+  std::uint64_t ask_again_ns_ = 0;
+  unsigned rounds_ = 0;    ///< of asking again, in this scan
   std::size_t asked_ = 0;  ///< processes that have not answered yet
   struct User {
     std::size_t asked = 0;

@@ -55,6 +55,7 @@ class HostScanTest : public testing::Test {
     for (const auto& [pid, answer] : std::exchange(queries_.users, {})) answer(view_of(user));
   }
 
+  std::uint64_t now_ns_ = 1;
   Registry registry_;
   NoEvents events_;
   NoKernelControl kernel_;
@@ -68,7 +69,8 @@ class HostScanTest : public testing::Test {
                                   .cache = cache_,
                                   .inspector = inspector_,
                                   .events = events_,
-                                  .kernel = kernel_};
+                                  .kernel = kernel_,
+                                  .clock = [this] { return now_ns_; }};
   const DiscoveryOptions options_{.ring_descriptors = 64};  // for 8 processes at a time, 2 of one user
   HostScan scan_{context_, options_, {.on_listed = [](const auto&, std::uint64_t) {}, .on_silent = {}}};
 };
@@ -97,6 +99,49 @@ TEST_F(HostScanTest, ManyProcessesOfOneUserDoNotKeepItFromThoseOfOthers) {
   scan_.ask_some(100);
   EXPECT_THAT(queries_.images, SizeIs(2));
   EXPECT_THAT(queries_.images, Not(Contains(Key(first))));
+}
+
+TEST_F(HostScanTest, WhatIsNotAnsweredIsAskedAgain) {
+  constexpr std::uint64_t second = 1'000'000'000;
+  const auto no_answer = [] { return ProcessView{.no_answer = true}; };
+  scan_.begin(ScanScope::all);
+  std::exchange(queries_.list, {})(no_answer());
+  EXPECT_TRUE(scan_.is_active());
+  scan_.ask_some(100);
+  EXPECT_FALSE(queries_.list) << "not at once: whoever has to answer is overloaded";
+  now_ns_ += second;
+  scan_.ask_some(100);
+  ASSERT_TRUE(queries_.list);
+  ProcessView list;
+  list.pids = {7};
+  queries_.list(std::move(list));
+  scan_.ask_some(100);
+  queries_.users.extract(7).mapped()(no_answer());
+  EXPECT_TRUE(scan_.is_active());
+  scan_.ask_some(100);
+  EXPECT_THAT(queries_.users, IsEmpty());
+  now_ns_ += second;
+  scan_.ask_some(100);
+  queries_.users.extract(7).mapped()(view_of(1000));
+  queries_.images.extract(7).mapped()(view_of(1000));
+  EXPECT_EQ(scan_.take_found(UINT64_MAX)->pid, 7);
+  EXPECT_FALSE(scan_.is_active());
+}
+
+TEST_F(HostScanTest, WhatNeverAnswersEndsTheScan) {
+  scan_.begin(ScanScope::all);
+  ProcessView list;
+  list.pids = {7};
+  queries_.list(std::move(list));
+  int asked = 0;
+  for (; scan_.is_active() && asked < 100; now_ns_ += 1'000'000'000) {
+    scan_.ask_some(100);
+    if (queries_.users.empty()) continue;
+    ++asked;
+    queries_.users.extract(7).mapped()(ProcessView{.no_answer = true});
+  }
+  EXPECT_GT(asked, 1);
+  EXPECT_LT(asked, 20);
 }
 
 TEST_F(HostScanTest, LaterScansAskOnlyWhatIsNotKnown) {

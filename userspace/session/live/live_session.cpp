@@ -27,6 +27,13 @@ constexpr std::uint64_t idle_sleep_ns = 1'000'000'000;
 /// How long the first scan may delay the stream.
 constexpr std::uint64_t settling_timeout_ns = 5'000'000'000;
 
+/// How much of a duration that may take: on an overloaded host nothing would be left of it.
+constexpr std::uint64_t max_settling_of_duration_ns = 500'000'000;
+
+/// The longest wait for the next answer while processes are looked at. They are looked at by processes of a lower
+/// priority: to look for answers more often would keep them from it.
+constexpr std::uint64_t min_settling_wait_ms = 1, max_settling_wait_ms = 20;
+
 /// How long events that are read may take to be written at the end.
 constexpr std::uint64_t last_release_timeout_ns = 1'000'000'000;
 
@@ -65,15 +72,19 @@ LiveSession::LiveSession(const SessionOptions& options, bool has_sched, const Ma
 /// Finds the processes that run already, and names and probes them before the session is reported as ready.
 void LiveSession::settle() {
   sources_->begin_scan(start_ns_);
-  const std::uint64_t deadline = monotonic_ns() + settling_timeout_ns;
+  const std::uint64_t begin = monotonic_ns(), deadline = begin + settling_timeout_ns;
   while (stop_.received() == 0 && !output_.error() && monotonic_ns() < deadline) {
     const bool was_idle = !sources_->is_inspecting();
     tick();
     // What was inspected may have led to more.
     found_everything_ = was_idle && !sources_->is_inspecting();
     if (found_everything_) break;
-    sources_->await_inspected(1);
+    const std::uint64_t so_far_ms = (monotonic_ns() - begin) / 1'000'000;
+    constexpr std::uint64_t part = 16;
+    sources_->await_inspected(
+        static_cast<int>(std::clamp(so_far_ms / part, min_settling_wait_ms, max_settling_wait_ms)));
   }
+  settled_ns_ = monotonic_ns();
 }
 
 RunSummary LiveSession::run(const Until& until) {
@@ -115,6 +126,8 @@ void LiveSession::tick() {
   if (sink_.wants_checkpoint()) sink_.checkpoint(figures(), registry_);
   stream_.flush(now);
   sources_->scan(now);
+  // Later than that it found everything at the beginning; what has come since is found by its own records.
+  found_everything_ = found_everything_ || (settled_ns_ != 0 && !sources_->is_inspecting());
 }
 
 bool LiveSession::should_end(const Until& until) {
@@ -138,7 +151,8 @@ bool LiveSession::have_pids_ended(std::uint64_t now_ns) {
 
 std::optional<std::uint64_t> LiveSession::end_ns() const {
   if (!options_.duration) return std::nullopt;
-  return start_ns_ + static_cast<std::uint64_t>(options_.duration->count());
+  const std::uint64_t begin_ns = std::max(start_ns_, settled_ns_ - std::min(settled_ns_, max_settling_of_duration_ns));
+  return begin_ns + static_cast<std::uint64_t>(options_.duration->count());
 }
 
 void LiveSession::wake_on(int fd, bool once) const {

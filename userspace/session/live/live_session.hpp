@@ -46,7 +46,7 @@ class LiveSession {
   /// Runs, then drains the sources, flushes and gives the sink its summary.
   RunSummary run(const Until& until);
 
-  /// False if the start did not wait any longer for all processes of the host to be inspected.
+  /// False as long as some processes that ran at the start are still to be inspected: the start does not wait for long.
   bool found_everything() const { return found_everything_; }
   const Registry& registry() const { return registry_; }
 
@@ -75,6 +75,7 @@ class LiveSession {
   std::unique_ptr<Sources> sources_;
   Watermark watermark_;
   UniqueFd epoll_;
+  std::uint64_t settled_ns_ = 0;  ///< when the start was over
   bool found_everything_ = false;
   bool wakeup_armed_ = false;
   std::uint64_t last_pid_check_ns_ = 0;
