@@ -76,11 +76,11 @@ TEST_F(TracersLive, TracerStartedAfterAKilledOneSeesEveryEvent) {
 /// Each looks at the processes of all others.
 TEST_F(TracersLive, ManyStartedAtOnceAllFindAProgram) {
   Process program(with_events("steps", {"10", "2"}), "ready");
-  constexpr int many = 20;
+  constexpr int many = 16;
   std::vector<std::future<Outcome>> tracers;
   for (int i = 0; i < many; ++i)
     tracers.push_back(
-        std::async(std::launch::async, [] { return run_tool({"-d", "3s", "-n", "steps", "-f", "jsonl"}); }));
+        std::async(std::launch::async, [] { return run_tool({"-d", "6s", "-n", "steps", "-f", "jsonl"}); }));
   for (std::future<Outcome>& tracer : tracers) {
     const Outcome outcome = tracer.get();
     EXPECT_EQ(outcome.status.code(), 0) << outcome.err;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "helper/process_queries.hpp"
 
+#include <linux/sockios.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,6 +21,15 @@ namespace {
 /// If more time than this passes between two calls of process(), the tracer or the whole host stood still, and with it
 /// the workers: only so much counts.
 constexpr std::uint64_t max_step_ns = 100'000'000;
+
+/// A query that its worker has not even taken is given more time, this many times: the host is overloaded.
+constexpr std::uint64_t max_untaken_timeouts = 4;
+
+/// Whether messages that were sent wait for the other end.
+bool has_untaken(const UniqueFd& channel) {
+  int bytes = 0;
+  return ::ioctl(channel.get(), SIOCOUTQ, &bytes) == 0 && bytes > 0;
+}
 
 /// How long ask_once() waits.
 constexpr std::uint64_t ask_once_timeout_ns = 500'000'000;
@@ -72,7 +83,13 @@ void HelperQueries::process(std::uint64_t now_ns) {
       start_worker();
     } else if (current->answer) {
       current->left_ns -= std::min(current->left_ns, step);
-      if (current->left_ns == 0) leave_behind(current);
+      if (current->left_ns > 0) continue;
+      if (current->untaken_ns < max_untaken_timeouts * limits_.timeout_ns && has_untaken(current->channel)) {
+        current->left_ns = max_step_ns;
+        current->untaken_ns += max_step_ns;
+      } else {
+        leave_behind(current);
+      }
     }
   }
   std::erase_if(left_behind_, [&](Worker& worker) {
@@ -143,6 +160,7 @@ void HelperQueries::start_jobs() {
     worker->user = id;
     worker->answer = std::move(job.answer);
     worker->left_ns = limits_.timeout_ns;
+    worker->untaken_ns = 0;
     ++user.workers;
     // If the worker is gone, process() finds its channel closed.
     [[maybe_unused]] const bool sent = send(worker->channel.get(), message);

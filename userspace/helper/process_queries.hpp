@@ -38,7 +38,8 @@ class ProcessQueries {
 
 namespace helper {
 
-/// Has workers of the helper process answer queries. A worker that does not answer in time is left behind, and the
+/// Has workers of the helper process answer queries. A worker that does not answer in time is left behind (later, if it
+/// has not taken the query: then it does not hang, but gets no CPU), and the
 /// query is answered with ProcessView::no_answer. A user with too many such workers gets careful answers only
 /// (Procfs::set_careful), and at twice that number none, until the workers return. A user who took too much CPU time is
 /// not answered in real time, and not by lowered workers: those are for others then. One thread.
@@ -84,6 +85,7 @@ class HelperQueries final : public ProcessQueries {
     std::uint32_t user = 0;
     std::optional<Answer> answer{};  ///< while it works
     std::uint64_t left_ns = 0;       ///< of its time
+    std::uint64_t untaken_ns = 0;    ///< more time that it got because it had not taken the query
   };
 
   void start_jobs();
