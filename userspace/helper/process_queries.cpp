@@ -36,8 +36,9 @@ constexpr std::uint64_t ask_once_timeout_ns = 500'000'000;
 
 }  // namespace
 
-HelperQueries::HelperQueries(const HelperProcess& helper, Priority priority, const Limits& limits)
+HelperQueries::HelperQueries(const HelperProcess& helper, Priority priority, const Limits& limits, TimedTasks* tasks)
     : helper_(helper), priority_(priority), limits_(limits), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (tasks != nullptr) processing_.emplace(*tasks);
   add_to_epoll(asked_.get());
   // Before they are needed: the shortest programs end while a worker starts, and no process of the host can fork while
   // the kernel waits to attach a uprobe.
@@ -62,6 +63,7 @@ void HelperQueries::ask(ProcessQuery query, std::uint32_t user, Answer answer) {
     jobs.push_back({.query = std::move(query), .answer = std::move(answer)});
     ++asked.jobs;
     start_jobs();
+    if (processing_) processing_->at(next_deadline_ns());
   }
   if (!answers_.empty()) asked_.signal();
 }
@@ -100,6 +102,7 @@ void HelperQueries::process(std::uint64_t now_ns) {
   });
   std::erase_if(users_, [this](const auto& entry) { return is_unused(entry.second); });
   start_jobs();
+  if (processing_) processing_->at(next_deadline_ns());
   for (auto& [answer, view] : std::exchange(answers_, {})) answer(std::move(view));
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/cpu_share.hpp"
+#include "base/timed_tasks.hpp"
 #include "helper/helper_process.hpp"
 #include "inspect/process_view.hpp"
 
@@ -57,9 +58,10 @@ class HelperQueries final : public ProcessQueries {
     std::size_t waiting_of_user = 1 << 14;  ///< likewise
   };
 
-  /// `helper` must outlive it.
-  HelperQueries(const HelperProcess& helper, Priority priority, const Limits& limits);
-  HelperQueries(const HelperProcess& helper, Priority priority) : HelperQueries(helper, priority, Limits()) {}
+  /// Both must outlive it. `tasks`: of the loop that calls process(), if it does not ask for next_deadline_ns().
+  HelperQueries(const HelperProcess& helper, Priority priority, const Limits& limits, TimedTasks* tasks = nullptr);
+  HelperQueries(const HelperProcess& helper, Priority priority, TimedTasks* tasks = nullptr)
+      : HelperQueries(helper, priority, Limits(), tasks) {}
 
   void ask(ProcessQuery query, std::uint32_t user, Answer answer) override;
   int event_fd() const override { return epoll_.get(); }
@@ -113,6 +115,7 @@ class HelperQueries final : public ProcessQueries {
   std::list<Worker> left_behind_;
   std::vector<std::pair<Answer, ProcessView>> answers_;  ///< to be delivered
   std::uint64_t processed_ns_ = 0;
+  std::optional<TimedTask> processing_;
 };
 
 /// For queries about the code of processes, which may take a long time: by workers of low priority. Of their CPU time a

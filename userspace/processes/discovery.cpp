@@ -53,7 +53,8 @@ Discovery::Discovery(DiscoveryContext context, DiscoveryOptions options)
       scan_(context_, options_,
             {.on_listed = [this](const auto& alive, std::uint64_t asked_ns) { end_gone(alive, asked_ns); },
              .on_silent = [this](std::int32_t pid, std::uint32_t user,
-                                 const ProcessStat& stat) { add_silent(pid, user, stat); }}) {}
+                                 const ProcessStat& stat) { add_silent(pid, user, stat); }}),
+      ticking_(context_.tasks) {}
 
 void Discovery::end_gone(const std::unordered_set<std::int32_t>& alive, std::uint64_t listed_ns) {
   for (const TracedProcess& process : context_.processes.processes()) {
@@ -307,16 +308,14 @@ void Discovery::tick(std::uint64_t now_ns, std::uint64_t records_complete_until_
   for (const auto& [pid, start_ticks] : exits_.confirm(complete_until_ns, is_current)) end(pid, now_ns, exit_unseen);
   exits_.expire_unresolved(now_ns);
   rings_.retry(now_ns, [this](const TracedProcess& process) { track(process); });
-  next_check_ns_ = now_ns + check_interval_ns;
+  ticking_.at(next_tick_ns(now_ns));
 }
 
-std::optional<std::uint64_t> Discovery::next_tick_ns() const {
-  std::optional<std::uint64_t> next;
-  if (scan_.has_found() || exits_.has_suspects() || rings_.has_unused()) next = next_check_ns_;
-  for (const auto time : {rings_.next_try_ns(), identifier_.next_retry_ns()}) {
-    if (time) next = std::min(next.value_or(*time), *time);
-  }
-  return next;
+/// When tick() has something to do again, as far as only time decides.
+std::optional<std::uint64_t> Discovery::next_tick_ns(std::uint64_t now_ns) const {
+  const bool waits = scan_.has_found() || exits_.has_suspects();
+  return earliest(waits ? std::optional(now_ns + check_interval_ns) : std::nullopt,
+                  earliest(rings_.next_try_ns(), identifier_.next_retry_ns()));
 }
 
 std::optional<std::uint64_t> Discovery::unnamed_since(std::uint64_t now_ns) const {

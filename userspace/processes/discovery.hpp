@@ -41,8 +41,6 @@ class Discovery {
   /// first of them was read at `records_wait_since_ns`.
   void tick(std::uint64_t now_ns, std::uint64_t records_complete_until_ns,
             std::optional<std::uint64_t> records_wait_since_ns = std::nullopt);
-  /// When tick() has something to do again, as far as only time decides.
-  std::optional<std::uint64_t> next_tick_ns() const;
 
   /// Since when events may lack what names them.
   std::optional<std::uint64_t> unnamed_since(std::uint64_t now_ns) const;
@@ -86,6 +84,7 @@ class Discovery {
   void on_probe(const rtev_lifecycle& record);
   void on_paused(const rtev_lifecycle& record);
   void take_inspected();
+  std::optional<std::uint64_t> next_tick_ns(std::uint64_t now_ns) const;
 
   TracedProcess* ensure(std::int32_t pid, Image image, const Origin& origin);
   TracedProcess new_process(std::int32_t pid, Image image, const Origin& origin) const;
@@ -107,7 +106,7 @@ class Discovery {
   std::map<std::int32_t, Forgotten> forgotten_;  ///< until all records from before that are taken
   std::uint64_t first_scan_end_ns_ = UINT64_MAX;
   std::uint64_t last_record_ns_ = 0;
-  std::uint64_t next_check_ns_ = 0;  ///< while something waits for records
+  TimedTask ticking_;  ///< while something waits for records, or to be tried again
 };
 
 }  // namespace rtev

@@ -13,6 +13,7 @@
 #include "base/change_check.hpp"
 #include "base/clock.hpp"
 #include "base/page_check.hpp"
+#include "base/timed_tasks.hpp"
 #include "bpf/records.h"
 #include "helper/process_queries.hpp"
 #include "inspect/inspector.hpp"
@@ -106,6 +107,7 @@ struct DiscoveryContext {
   Inspector& inspector;
   ProcessEvents& events;
   KernelControl& kernel;
+  TimedTasks& tasks;  ///< of the loop that calls Discovery::tick()
   std::function<std::uint64_t()> clock = monotonic_ns;
 };
 

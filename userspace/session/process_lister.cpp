@@ -33,13 +33,15 @@ ProcessLister::ProcessLister(const helper::HelperProcess& helper, ProcessFilter 
                   .cache = cache_,
                   .inspector = inspector_,
                   .events = *this,
-                  .kernel = *this},
+                  .kernel = *this,
+                  .tasks = tasks_},
                  {.filter = std::move(filter), .since_ns = UINT64_MAX, .ring_descriptors = ring_descriptors}) {}
 
 void ProcessLister::run(std::chrono::nanoseconds sample) {
   constexpr auto all = std::numeric_limits<std::uint64_t>::max();
   discovery_.begin_scan(ScanScope::all);
   while (discovery_.is_scanning() || processes_.is_inspecting() || !queries_.is_idle()) {
+    tasks_.run(monotonic_ns());
     discovery_.scan_some(all);
     queries_.process(monotonic_ns());
     discovery_.tick(monotonic_ns(), all);

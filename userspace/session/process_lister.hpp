@@ -58,6 +58,7 @@ class ProcessLister : private ProcessEvents, private NoKernelControl {
   void on_ring(ProcessIndex process, std::uint32_t slot, std::shared_ptr<RingReader> ring) override;
   void on_image_end(const ImageEnd&) override {}
 
+  TimedTasks tasks_;
   Registry registry_;
   helper::HelperQueries queries_;
   ProcessTable processes_;

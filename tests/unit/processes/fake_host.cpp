@@ -72,6 +72,7 @@ FakeHost::FakeHost(const FakeHostOptions& options)
                                                             .inspector = inspector_,
                                                             .events = *this,
                                                             .kernel = *this,
+                                                            .tasks = tasks_,
                                                             .clock = [this] { return now_ns_; }},
                                            DiscoveryOptions{.since_ns = now_ns_});
   // The session begins with a scan, of nothing.
@@ -305,6 +306,7 @@ bool FakeHost::look_up() {
 /// Takes as long as records may be late at most.
 void FakeHost::tick() {
   now_ns_ += 60 * ms;
+  tasks_.run(now_ns_);
   std::vector<LifecycleEvent> events(std::make_move_iterator(events_.begin()), std::make_move_iterator(events_.end()));
   events_.clear();
   mark_ended_images(events);

@@ -100,7 +100,7 @@ class FakeHost : private ProcessEvents, private KernelControl {
   /// Opened, and not known to be read to the end.
   std::size_t rings_unfinished() const { return incomplete_copies_ + poller_.taken_over(); }
   std::size_t events_delivered() const;
-  bool has_unopened() const { return discovery_->next_tick_ns().has_value(); }
+  bool has_unopened() const { return tasks_.next_due_ns().has_value(); }
 
  private:
   static constexpr std::int32_t first_pid = 4242;
@@ -159,6 +159,7 @@ class FakeHost : private ProcessEvents, private KernelControl {
   const FakeHostOptions options_;
   TempDir dir_, proc_;
   std::uint64_t now_ns_;
+  TimedTasks tasks_;
   std::array<Process, 3> processes_on_host_;
   std::set<std::int32_t> tracked_;  ///< by BPF, which reports forks and exits of these
   std::deque<Record> records_;

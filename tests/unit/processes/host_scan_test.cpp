@@ -56,6 +56,7 @@ class HostScanTest : public testing::Test {
   }
 
   std::uint64_t now_ns_ = 1;
+  TimedTasks tasks_;
   Registry registry_;
   NoEvents events_;
   NoKernelControl kernel_;
@@ -70,6 +71,7 @@ class HostScanTest : public testing::Test {
                                   .inspector = inspector_,
                                   .events = events_,
                                   .kernel = kernel_,
+                                  .tasks = tasks_,
                                   .clock = [this] { return now_ns_; }};
   const DiscoveryOptions options_{.ring_descriptors = 64};  // for 8 processes at a time, 2 of one user
   HostScan scan_{context_, options_, {.on_listed = [](const auto&, std::uint64_t) {}, .on_silent = {}}};

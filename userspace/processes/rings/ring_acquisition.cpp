@@ -160,7 +160,6 @@ bool RingAcquisition::open_pending(TracedProcess& process) {
 }
 
 void RingAcquisition::retry(std::uint64_t now_ns, const std::function<void(const TracedProcess&)>& opened) {
-  opener_.unmap_unused();
   pending_.retry(now_ns, [&](std::int32_t pid, PendingRing& ring, bool is_last) {
     TracedProcess* const process = context_.processes.find(pid);
     if (process == nullptr) return true;

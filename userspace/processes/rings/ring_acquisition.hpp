@@ -54,8 +54,6 @@ class RingAcquisition {
   bool is_not_ready() const { return opener_.not_ready(); }
   /// Since when rings may be written that are not open yet.
   std::optional<std::uint64_t> unopened_since() const { return pending_.oldest_ns(); }
-  /// True while retry() has rings to unmap.
-  bool has_unused() const { return opener_.has_unused(); }
   /// When retry() has something to do again.
   std::optional<std::uint64_t> next_try_ns() const { return pending_.next_try_ns(); }
   /// Rings that were announced and never readable, or not to their end.

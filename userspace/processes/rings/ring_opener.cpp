@@ -21,6 +21,7 @@ constexpr std::size_t ring_bytes = 4096, domain_bytes = 256;
 
 /// Rings that are unmapped at a time: a large one takes up to a millisecond.
 constexpr std::size_t max_unmapped = 4;
+constexpr std::uint64_t unmapping_interval_ns = 20'000'000;
 
 }  // namespace
 
@@ -79,7 +80,10 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, std::uint32
       continue;
     }
     const std::shared_ptr<RingReader> ring(new RingReader(std::move(*reader)),
-                                           [unused = unused_](RingReader* last) { unused->emplace_back(last); });
+                                           [unused = unused_, unmapping = std::weak_ptr(unmapping_)](RingReader* last) {
+                                             unused->emplace_back(last);
+                                             if (const auto task = unmapping.lock()) task->at_once();
+                                           });
     const std::uint32_t slot =
         context_.registry.add_ring({.process = process,
                                     .domains = ring->layout().rings,
@@ -105,13 +109,15 @@ FileChecks RingOpener::checks(std::uint32_t user) const {
               }};
 }
 
-void RingOpener::unmap_unused() {
+/// Unmaps some rings that are not read any more, unless that would wait now.
+void RingOpener::unmap_unused(std::uint64_t now_ns) {
   std::size_t left = max_unmapped;
   std::erase_if(*unused_, [&](const auto& ring) {
     if (left == 0 || RingReaderAccess::is_being_changed(*ring)) return false;
     --left;
     return true;
   });
+  if (!unused_->empty()) unmapping_->at(now_ns + unmapping_interval_ns);
 }
 
 bool RingOpener::opened_since(const OpenedRing& ring, ProcessIndex process, std::uint64_t since_ns) const {

@@ -22,7 +22,11 @@ namespace rtev {
 class RingOpener {
  public:
   /// Both must outlive it.
-  RingOpener(const DiscoveryContext& context, const DiscoveryOptions& options) : context_(context), options_(options) {}
+  RingOpener(const DiscoveryContext& context, const DiscoveryOptions& options)
+      : context_(context),
+        options_(options),
+        unmapping_(std::make_shared<TimedTask>(context.tasks, [this](std::uint64_t now_ns) { unmap_unused(now_ns); })) {
+  }
 
   struct Ring {
     std::uint32_t slot;  ///< in the registry
@@ -57,9 +61,6 @@ class RingOpener {
     const auto account = descriptors_.open_account(user, pid);
     return account->grow(count) ? account : nullptr;
   }
-  /// Unmaps some rings that are not read any more, unless that would wait now. Call it while there are any.
-  void unmap_unused();
-  bool has_unused() const { return !unused_->empty(); }
   /// True if the file was opened for this process at that time or later.
   bool opened_since(const OpenedRing& ring, ProcessIndex process, std::uint64_t since_ns) const;
   /// The process that has the file open already.
@@ -71,6 +72,7 @@ class RingOpener {
   }
 
  private:
+  void unmap_unused(std::uint64_t now_ns);
   FileChecks checks(std::uint32_t user) const;
   const DiscoveryContext& context_;
   const DiscoveryOptions& options_;
@@ -85,6 +87,7 @@ class RingOpener {
   /// Whoever uses a ring last adds it here.
   std::shared_ptr<std::vector<std::unique_ptr<RingReader>>> unused_ =
       std::make_shared<std::vector<std::unique_ptr<RingReader>>>();
+  std::shared_ptr<TimedTask> unmapping_;  ///< of those; readers may live on after this object
   std::map<RingFileId, Opened> open_;
   std::set<RingFileId> read_;  ///< at some time
 };

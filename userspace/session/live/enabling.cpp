@@ -31,7 +31,7 @@ bool is_news(EnableResult result, RingState ring) {
 void Enabling::add(ProcessIndex process, const Due& due) {
   if (failure_) return;
   due_.insert_or_assign(process, due);
-  next_tick_ns_ = std::min(next_tick_ns_.value_or(due.time_ns), due.time_ns);
+  asking_.by(due.time_ns);
 }
 
 void Enabling::forget(ProcessIndex process) {
@@ -43,18 +43,12 @@ void Enabling::forget(ProcessIndex process) {
   }
 }
 
-void Enabling::tick(std::uint64_t now_ns) {
-  if (failure_) return;
-  take_answers();
-  if (!failure_ && !due_.empty() && now_ns >= next_tick_ns_.value_or(0)) ask(now_ns);
-}
-
 void Enabling::take_answers() {
-  auto answers = enabler_->take();
+  if (failure_) return;
+  auto answers = enabler_.take();
   if (!answers) {
     failure_ = std::move(answers.error());
     due_.clear();
-    next_tick_ns_.reset();
     return;
   }
   for (const enable::EnableAnswer& answer : *answers) {
@@ -69,11 +63,10 @@ void Enabling::take_answers() {
 }
 
 void Enabling::ask(std::uint64_t now_ns) {
-  next_tick_ns_.reset();
   for (auto candidate = due_.begin(); candidate != due_.end();) {
     const auto [process, due] = *candidate;
     if (due.time_ns > now_ns) {
-      next_tick_ns_ = std::min(next_tick_ns_.value_or(due.time_ns), due.time_ns);
+      asking_.by(due.time_ns);
       ++candidate;
       continue;
     }
@@ -84,8 +77,8 @@ void Enabling::ask(std::uint64_t now_ns) {
                                         .start_ticks = info.start_ticks,
                                         .id = process,
                                         .is_child_of_enabled = ours_.contains(process)};
-    if (may_be_enabled(info) && !enabler_->ask(request, enable::Enabler::Wait::no)) {
-      next_tick_ns_ = now_ns + busy_retry_ns;
+    if (may_be_enabled(info) && !enabler_.ask(request)) {
+      asking_.at(now_ns + busy_retry_ns);
       return;
     }
     if (may_be_enabled(info)) asked_.insert_or_assign(process, info.pid);

@@ -8,7 +8,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/timed_tasks.hpp"
 #include "enable/enabler.hpp"
 #include "session/live/left_out_programs.hpp"
 #include "stream/registry.hpp"
@@ -23,9 +26,18 @@ class Enabling {
 
   /// An image, and what became of it. Not called for programs that have their events on, or have ended.
   using Report = std::function<void(ProcessIndex, EnableResult)>;
-  /// Both must outlive the object.
-  Enabling(enable::Enabler& enabler, const Registry& registry, Report report)
-      : enabler_(&enabler), registry_(registry), report_(std::move(report)) {}
+  /// The enabler process: see enable::Enabler.
+  struct Channel {
+    int event_fd = -1;
+    std::function<bool(const enable::EnableRequest&)> ask;  ///< does not wait
+    std::function<Result<std::vector<enable::EnableAnswer>>()> take;
+  };
+  /// `registry` and `tasks` must outlive the object; the latter asks for programs that are due.
+  Enabling(Channel enabler, const Registry& registry, TimedTasks& tasks, Report report)
+      : enabler_(std::move(enabler)),
+        registry_(registry),
+        report_(std::move(report)),
+        asking_(tasks, [this](std::uint64_t now_ns) { ask(now_ns); }) {}
 
   /// An image of the stream is to be asked for at this time.
   void consider(ProcessIndex process, std::uint64_t due_ns) { add(process, {.time_ns = due_ns, .parent = {}}); }
@@ -36,12 +48,10 @@ class Enabling {
   /// The image ended.
   void forget(ProcessIndex process);
 
-  /// Asks for programs that are due, and takes answers.
-  void tick(std::uint64_t now_ns);
-  /// When tick() has something to do again, as far as only time decides.
-  std::optional<std::uint64_t> next_tick_ns() const { return next_tick_ns_; }
-  /// Readable (epoll) when there are answers.
-  int event_fd() const { return enabler_->event_fd(); }
+  /// Takes answers of the enabler process.
+  void take_answers();
+  /// Readable (epoll) when there are any.
+  int event_fd() const { return enabler_.event_fd; }
 
   /// True once the enabler process is gone.
   bool has_failed() const { return failure_.has_value(); }
@@ -55,16 +65,15 @@ class Enabling {
   };
 
   void add(ProcessIndex process, const Due& due);
-  void take_answers();
   void ask(std::uint64_t now_ns);
 
-  enable::Enabler* enabler_;
+  Channel enabler_;
   const Registry& registry_;
   Report report_;
   std::map<ProcessIndex, Due> due_;
   std::map<ProcessIndex, std::int32_t> asked_;  ///< pids of those without an answer
   std::set<ProcessIndex> ours_;                 ///< whose events are on because of this run, and their children
-  std::optional<std::uint64_t> next_tick_ns_;
+  TimedTask asking_;
   std::optional<Error> failure_;
   LeftOutPrograms left_out_{not_enabled_wording};
 };

@@ -62,9 +62,11 @@ LiveSession::LiveSession(const SessionOptions& options, bool has_sched, const Ma
       start_ns_(monotonic_ns()),
       timeline_(monotonic_ns, MemoryShares(options.memory_limit).staged_events),
       stream_(timeline_, registry_, sink),
-      sources_(make({.registry = registry_, .timeline = timeline_, .output = stream_, .start_ns = start_ns_})),
+      sources_(make(
+          {.registry = registry_, .timeline = timeline_, .output = stream_, .tasks = tasks_, .start_ns = start_ns_})),
       watermark_(has_sched),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  ending_.at(end_ns());
   for (const int fd : sources_->event_fds()) wake_on(fd);
   wake_on(stop_.event_fd());
 }
@@ -85,6 +87,7 @@ void LiveSession::settle() {
         static_cast<int>(std::clamp(so_far_ms / part, min_settling_wait_ms, max_settling_wait_ms)));
   }
   settled_ns_ = monotonic_ns();
+  ending_.at(end_ns());
 }
 
 RunSummary LiveSession::run(const Until& until) {
@@ -119,13 +122,14 @@ RunSummary LiveSession::finish(Sources::Rest rest) {
   return summary;
 }
 
-/// Reads all sources, then releases what is certain to be complete.
+/// Does what is due, reads all sources, then releases what is certain to be complete.
 void LiveSession::tick() {
+  tasks_.run(monotonic_ns());
   const auto [now, read_until] = sources_->collect();
   stream_.release(watermark_.at(read_until, sources_->holds(read_until)));
   if (sink_.wants_checkpoint()) sink_.checkpoint(figures(), registry_);
   stream_.flush(now);
-  sources_->scan(now);
+  sources_->scan_some();
   // Later than that it found everything at the beginning; what has come since is found by its own records.
   found_everything_ = found_everything_ || (settled_ns_ != 0 && !sources_->is_inspecting());
 }
@@ -170,8 +174,7 @@ void LiveSession::sleep(const Until& until) {
   } else if (sources_->has_news() || (!sources_->any_runs() && !stream_.is_empty())) {
     timeout = std::min(2 * watermark_.slack_ns(), max_sleep_ns);
   }
-  if (const auto next = sources_->next_collect_ns()) timeout = std::min(timeout, from_now_until(*next));
-  if (const auto end = end_ns()) timeout = std::min(timeout, from_now_until(*end));
+  if (const auto due = tasks_.next_due_ns()) timeout = std::min(timeout, from_now_until(*due));
   const timespec wait{.tv_sec = static_cast<time_t>(timeout / 1'000'000'000),
                       .tv_nsec = static_cast<long>(timeout % 1'000'000'000)};
   std::array<epoll_event, 8> events;

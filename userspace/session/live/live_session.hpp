@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/timed_tasks.hpp"
 #include "base/unique_fd.hpp"
 #include "session/live/sources.hpp"
 #include "session/live/stream_output.hpp"
@@ -69,6 +70,8 @@ class LiveSession {
   const Output& output_;
   StopSignal& stop_;
   std::uint64_t start_ns_;
+  TimedTasks tasks_;
+  TimedTask ending_{tasks_};  ///< after the duration
   Registry registry_;
   Timeline timeline_;
   StreamOutput stream_;

@@ -43,6 +43,9 @@ constexpr std::size_t max_waiting_events = 1 << 15, events_worth_a_look = 1 << 9
 constexpr std::size_t scanned_at_once = 256;
 constexpr std::uint64_t scan_interval_ns = 10'000'000'000, whole_scan_interval_ns = 300'000'000'000;
 
+/// When to look whether a scan is done that has taken longer than that.
+constexpr std::uint64_t busy_scan_interval_ns = 1'000'000'000;
+
 /// Gives memory of bursts back to the kernel, of which the C library keeps more and more. Not each time that something
 /// is freed: the next burst would have to fault it in again.
 void free_unused_memory() {
@@ -123,10 +126,10 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
       probes_(
           programs_, kernel::AttachPolicy::at_once, [this](int fd) { return programs_.mappings(fd); },
           [this](std::vector<FileLinks> files) { return give_links(std::move(files)); }),
-      queries_(helper, helper::Priority::raised),
+      queries_(helper, helper::Priority::raised, &stream_.tasks),
       lifecycle_queries_(helper, helper::Priority::real_time),
       code_queries_(stack_programs_ ? std::make_unique<helper::HelperQueries>(helper, helper::Priority::lowered,
-                                                                              helper::limits_for_code())
+                                                                              helper::limits_for_code(), &stream_.tasks)
                                     : nullptr),
       processes_(is_running, stream_.registry),
       stacks_(stack_programs_ ? std::make_unique<StackStager>(StackStager::Context{.source = *stack_programs_,
@@ -145,6 +148,7 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
                         .timeline = stream_.timeline,
                         .events = *this,
                         .processes = processes_,
+                        .tasks = stream_.tasks,
                         .run_later = [this](std::function<bool()> task) { inspector_.run_until_done(std::move(task)); },
                         .start_ns = stream_.start_ns,
                         .care = {
@@ -154,7 +158,7 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
               : nullptr),
       sched_attachment_(
           programs_, [this](std::function<void()> task) { inspector_.run_later(std::move(task)); },
-          any_lives(options, processes_), monotonic_ns()),
+          any_lives(options, processes_), stream_.tasks, monotonic_ns()),
       inspector_(
           cache_,
           [this](int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user) {
@@ -186,7 +190,8 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
                   .cache = cache_,
                   .inspector = inspector_,
                   .events = *this,
-                  .kernel = kernel_},
+                  .kernel = kernel_,
+                  .tasks = stream_.tasks},
                  discovery_options(options, stream_.start_ns)),
       sched_(programs_, stream_.timeline, traced_only(options, processes_)),
       lifecycle_(lifecycle_queries_,
@@ -194,14 +199,21 @@ LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, Attac
                   .read = [this](const LifecycleReader::Consumer& consumer) { programs_.read_lifecycle(consumer); },
                   .ring_opened = [this](std::int32_t pid,
                                         std::uint64_t announced_ns) { programs_.ring_opened(pid, announced_ns); }}),
-      max_delay_ns_(static_cast<std::uint64_t>(options.max_delay.count())) {
+      max_delay_ns_(static_cast<std::uint64_t>(options.max_delay.count())),
+      collecting_(stream_.tasks),
+      scanning_(stream_.tasks, [this](std::uint64_t now_ns) { scan_again(now_ns); }) {
   if (options.stacks && options.stacks->allocations)
     allocation_probes_.emplace(
         *stack_programs_, kernel::AttachPolicy::at_once, [this](int fd) { return programs_.mappings(fd); },
         [this](std::vector<FileLinks> files) { return give_links(std::move(files)); });
-  if (options.enabler != nullptr)
-    enabling_.emplace(*options.enabler, stream_.registry,
-                      [this](ProcessIndex process, EnableResult result) { on_enabled(process, result); });
+  if (enable::Enabler* const enabler = options.enabler)
+    enabling_.emplace(
+        Enabling::Channel{
+            .event_fd = enabler->event_fd(),
+            .ask = [enabler](const auto& request) { return enabler->ask(request, enable::Enabler::Wait::no); },
+            .take = [enabler] { return enabler->take(); }},
+        stream_.registry, stream_.tasks,
+        [this](ProcessIndex process, EnableResult result) { on_enabled(process, result); });
 }
 
 LiveSources::~LiveSources() = default;
@@ -238,7 +250,6 @@ RingPoller::Room LiveSources::room_for(uid_t user) const {
 
 /// To ask all processes of a host with many takes a moment: done seldom, and where records were dropped.
 void LiveSources::begin_scan(std::uint64_t now_ns) {
-  last_scan_ns_ = now_ns;
   const kernel::Drops drops = programs_.drops();
   const std::uint64_t dropped = drops[RTEV_STAT_EXEC_DROPPED] + drops[RTEV_STAT_FORK_DROPPED] +
                                 drops[RTEV_STAT_EXIT_DROPPED] + drops[RTEV_STAT_RING_DROPPED];
@@ -246,11 +257,16 @@ void LiveSources::begin_scan(std::uint64_t now_ns) {
   const bool is_whole = std::exchange(dropped_records_, dropped) != dropped || is_due;
   if (is_whole) last_whole_scan_ns_ = now_ns;
   discovery_.begin_scan(is_whole ? ScanScope::all : ScanScope::unknown);
+  scanning_.at(now_ns + scan_interval_ns);
 }
 
-void LiveSources::scan(std::uint64_t now_ns) {
+void LiveSources::scan_some() {
   discovery_.scan_some(scanned_at_once);
-  if (discovery_.is_scanning() || now_ns - last_scan_ns_ < scan_interval_ns) return;
+}
+
+/// For processes that were missed.
+void LiveSources::scan_again(std::uint64_t now_ns) {
+  if (discovery_.is_scanning()) return scanning_.at(now_ns + busy_scan_interval_ns);
   begin_scan(now_ns);
   free_unused_memory();
   // Attaching waits for the kernel's grace period.
@@ -275,15 +291,17 @@ LiveSources::Collected LiveSources::collect() {
   discovery_.tick(now, records_complete_until, records_wait_since);
   finish_ended(now);
   kernel_.collect_saved_rings();
-  if (enabling_) enabling_->tick(now);
+  if (enabling_) enabling_->take_answers();
   take_enabled_by_others();
   if (ringless_) ringless_->tick({.now_ns = now, .records_taken_until_ns = taken_until});
   sched_.stage(monotonic_ns(), stream_.output.room(Timeline::no_user, longest_staged_ns()));
-  sched_attachment_.tick(now);
   if (stacks_) stacks_->stage(monotonic_ns());
   poll_rings(now);
-  next_probed_ns_ = any_probed ? std::optional(now + max_delay_ns_) : std::nullopt;
   any_runs_ = rings_.next_poll_ns() || any_probed;
+  collecting_.at(rings_.next_poll_ns());
+  if (any_probed) collecting_.by(now + max_delay_ns_);
+  // Rings that fill up before BPF is asked again are found by looking.
+  if (any_runs_ && now != armed_ns_) collecting_.by(armed_ns_ + min_wakeup_interval_ns);
   return {.now_ns = now, .read_until_ns = std::min(taken_until, rings_.read_until_ns())};
 }
 
@@ -348,21 +366,6 @@ void LiveSources::await_inspected(int timeout_ms) const {
   std::array<pollfd, 2> wait{{{.fd = inspector_.event_fd(), .events = POLLIN, .revents = 0},
                               {.fd = queries_.event_fd(), .events = POLLIN, .revents = 0}}};
   ::poll(wait.data(), wait.size(), timeout_ms);
-}
-
-std::optional<std::uint64_t> LiveSources::next_collect_ns() const {
-  std::optional<std::uint64_t> next;
-  // Rings that fill up before BPF is asked again are found by looking.
-  const bool is_unarmed = any_runs_ && last_collect_ns_ != armed_ns_;
-  const auto unarmed_until = is_unarmed ? std::optional(armed_ns_ + min_wakeup_interval_ns) : std::nullopt;
-  for (const auto time :
-       {discovery_.next_tick_ns(), queries_.next_deadline_ns(),
-        code_queries_ ? code_queries_->next_deadline_ns() : std::nullopt,
-        ringless_ ? ringless_->next_tick_ns() : std::nullopt, enabling_ ? enabling_->next_tick_ns() : std::nullopt,
-        rings_.next_poll_ns(), sched_attachment_.next_tick_ns(), next_probed_ns_, unarmed_until}) {
-    if (time) next = std::min(next.value_or(*time), *time);
-  }
-  return next;
 }
 
 void LiveSources::wake_if_active() {

@@ -65,7 +65,7 @@ class LiveSources final : public Sources, private ProcessEvents {
   ~LiveSources() override;
 
   void begin_scan(std::uint64_t now_ns) override;
-  void scan(std::uint64_t now_ns) override;
+  void scan_some() override;
   Collected collect() override;
   Watermark::Holds holds(std::uint64_t read_until_ns) override;
   void drain(Rest rest) override;
@@ -79,7 +79,6 @@ class LiveSources final : public Sources, private ProcessEvents {
   bool any_runs() const override { return any_runs_; }
   bool has_news() const override { return has_news_; }
   bool is_behind() const override { return sched_.behind_since().has_value(); }
-  std::optional<std::uint64_t> next_collect_ns() const override;
   void wake_if_active() override;
 
   /// With ProcessFilter::only_followed: follows this process and its descendants.
@@ -96,6 +95,7 @@ class LiveSources final : public Sources, private ProcessEvents {
   void on_fork(const ProcessRecord& record, std::uint64_t due_ns);
   void on_enabled(ProcessIndex process, EnableResult result);
   void take_enabled_by_others();
+  void scan_again(std::uint64_t now_ns);
   void finish_ended(std::uint64_t now_ns);
   void finish(const ImageEnd& end, std::uint64_t now_ns);
   void add_announcers(RunSummary& summary) const;
@@ -143,10 +143,10 @@ class LiveSources final : public Sources, private ProcessEvents {
   bool any_runs_ = true;
   bool has_news_ = false;
   bool drains_ = false;
-  std::uint64_t armed_ns_ = 0;                   ///< when BPF was last asked to report rings that fill up
-  std::optional<std::uint64_t> next_probed_ns_;  ///< when to read records of ring-less probes again
+  std::uint64_t armed_ns_ = 0;  ///< when BPF was last asked to report rings that fill up
   std::uint64_t last_collect_ns_ = 0;
-  std::uint64_t last_scan_ns_ = 0;
+  TimedTask collecting_;  ///< rings, and what is read as often; collect() does the work
+  TimedTask scanning_;
   std::optional<std::uint64_t> last_whole_scan_ns_{};
   std::uint64_t dropped_records_ = 0;  ///< as of the last scan
 };

@@ -33,10 +33,11 @@ EventKind kind_of(std::uint8_t emitter) {
 Ringless::Ringless(kernel::RinglessSource& source, kernel::UprobePrograms& programs, Context context,
                    const ProcessFilter& filter)
     : source_(source),
-      probes_(programs, context.processes, context.run_later, std::move(context.care)),
+      probes_(programs, context.processes, context.tasks, context.run_later, std::move(context.care)),
       context_(std::move(context)),
       pids_(filter.pids),
-      is_filtered_(!filter.pids.empty() || !filter.name_globs.empty()) {}
+      is_filtered_(!filter.pids.empty() || !filter.name_globs.empty()),
+      placing_(context_.tasks) {}
 
 Ringless::~Ringless() = default;
 
@@ -163,7 +164,7 @@ void Ringless::tick(const Times& times) {
   std::erase_if(waiting_, [&](const rtev_probed& record) {
     if (place(record)) return true;
     const auto pid = static_cast<std::int32_t>(record.tgid);
-    const bool expired = now_ns > record.time_ns + placing_timeout_ns;
+    const bool expired = now_ns >= record.time_ns + placing_timeout_ns;
     if (is_wanted(pid) && !expired) return false;
     const auto image = context_.processes.current_image(pid);
     const bool is_untraced = !image || record.time_ns < image->began_ns;
@@ -173,7 +174,8 @@ void Ringless::tick(const Times& times) {
       ++figures_.unplaced;
     return true;
   });
-  probes_.tick(now_ns);
+  const auto waiting = waiting_since();
+  placing_.at(waiting ? std::optional(*waiting + placing_timeout_ns) : std::nullopt);
 }
 
 /// Once the probes of a binary are attached, the time before is a loss for those of its processes that are part of the
@@ -253,12 +255,6 @@ void Ringless::finish(std::uint64_t now_ns) {
 std::optional<std::uint64_t> Ringless::waiting_since() const {
   if (waiting_.empty()) return std::nullopt;
   return std::ranges::min(waiting_, {}, &rtev_probed::time_ns).time_ns;
-}
-
-std::optional<std::uint64_t> Ringless::next_tick_ns() const {
-  const auto next = probes_.next_tick_ns();
-  const auto waiting = waiting_since();
-  return waiting ? std::min(next.value_or(forever), *waiting + placing_timeout_ns) : next;
 }
 
 Ringless::Figures Ringless::figures() const {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/timed_tasks.hpp"
 #include "kernel/kernel_source.hpp"
 #include "processes/discovery_context.hpp"
 #include "processes/process_table.hpp"
@@ -27,6 +28,7 @@ class Ringless {
     Timeline& timeline;
     ProcessEvents& events;
     const ProcessTable& processes;
+    TimedTasks& tasks;
     RinglessProbes::RunLater run_later;
     std::uint64_t start_ns;  ///< of the session
     RinglessProbes::Care care{};
@@ -51,7 +53,7 @@ class Ringless {
     std::uint64_t now_ns;
     std::uint64_t records_taken_until_ns;  ///< all lifecycle records from before have been taken
   };
-  /// Stages the records from before `records_taken_until_ns`, and attaches and detaches probes.
+  /// Stages the records from before `records_taken_until_ns`.
   void tick(const Times& times);
 
   /// A ring of the process was opened.
@@ -70,8 +72,6 @@ class Ringless {
 
   /// Events since then wait for their process to come into view.
   std::optional<std::uint64_t> waiting_since() const;
-  /// When tick() has something to do again, as far as only time decides.
-  std::optional<std::uint64_t> next_tick_ns() const;
 
   struct Figures {
     std::uint64_t gaps = 0;      ///< times that programs were not traced for a while because they were too fast
@@ -113,6 +113,7 @@ class Ringless {
   std::vector<rtev_probed> records_;  ///< in order of time
   std::size_t placed_ = 0;            ///< of those
   std::vector<rtev_probed> waiting_;  ///< for their process to come into view
+  TimedTask placing_;                 ///< until those have waited for too long; tick() does the work
   std::map<ProcessIndex, Probed> probed_;
   Figures figures_;
   LeftOutPrograms unprobed_{unprobed_wording};

@@ -41,7 +41,7 @@ void RinglessProbes::attach(std::uint32_t binary) {
   if (probes_.request(binary)) run_later_([this, binary] { return probes_.attach(binary); });
 }
 
-void RinglessProbes::tick(std::uint64_t now_ns) {
+void RinglessProbes::request(std::uint64_t now_ns) {
   attach_candidates(now_ns);
   for (const auto& [binary, too_fast] : std::exchange(too_fast_, {})) {
     if (!is_in_gap(binary) && others_run(binary, too_fast.user, now_ns))
@@ -50,6 +50,7 @@ void RinglessProbes::tick(std::uint64_t now_ns) {
       detach_for_a_while(binary, too_fast.user, now_ns);
   }
   for (auto& [binary, gap] : gaps_) {
+    if (now_ns < gap.attach_again_ns) requesting_.by(gap.attach_again_ns);
     if (now_ns < gap.attach_again_ns || std::exchange(gap.requested, true)) continue;
     // Requested in the background, too: detaching may not be done yet.
     run_later_([this, id = binary] {
@@ -61,6 +62,7 @@ void RinglessProbes::tick(std::uint64_t now_ns) {
 
 /// A gap ends early for a process of another user.
 void RinglessProbes::attach_for_next(std::uint32_t binary, std::uint32_t user) {
+  requesting_.at_once();
   const auto gap = gaps_.find(binary);
   if (gap == gaps_.end())
     wanted_.insert(binary);
@@ -69,7 +71,6 @@ void RinglessProbes::attach_for_next(std::uint32_t binary, std::uint32_t user) {
 }
 
 void RinglessProbes::attach_candidates(std::uint64_t now_ns) {
-  considered_ns_ = now_ns;
   for (const std::uint32_t binary : std::exchange(wanted_, {})) attach(binary);
   std::erase_if(candidates_, [&](std::uint32_t binary) {
     auto processes = processes_.ringless(binary);
@@ -79,7 +80,10 @@ void RinglessProbes::attach_candidates(std::uint64_t now_ns) {
     const auto may_get_ring = [&](const ProcessTable::Ringless& process) {
       return process.began_then && now_ns < process.since_ns + ring_timeout_ns;
     };
-    if (std::ranges::all_of(processes, may_get_ring)) return processes.empty();
+    if (std::ranges::all_of(processes, may_get_ring)) {
+      for (const auto& process : processes) requesting_.by(process.since_ns + ring_timeout_ns);
+      return processes.empty();
+    }
     if (gap != gaps_.end())
       gap->second.attach_again_ns = 0;
     else
@@ -155,14 +159,6 @@ void RinglessProbes::detach_unused(std::uint64_t now_ns) {
     probes_.detach_unused(in_use, now_ns);
     return true;
   });
-}
-
-std::optional<std::uint64_t> RinglessProbes::next_tick_ns() const {
-  std::uint64_t next = candidates_.empty() ? never : considered_ns_ + ring_timeout_ns;
-  for (const auto& [binary, gap] : gaps_) {
-    if (!gap.requested) next = std::min(next, gap.attach_again_ns);
-  }
-  return next != never ? std::optional(next) : std::nullopt;
 }
 
 }  // namespace rtev

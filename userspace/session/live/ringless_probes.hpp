@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/timed_tasks.hpp"
 #include "kernel/uprobe_manager.hpp"
 #include "processes/process_table.hpp"
 
@@ -36,28 +37,31 @@ class RinglessProbes {
     MappingsCheck check;
     kernel::UprobeManager::GiveLinks give;
   };
-  RinglessProbes(kernel::UprobePrograms& programs, const ProcessTable& processes, RunLater run_later, Care care = {})
+  /// `tasks`: requests attaching and detaching.
+  RinglessProbes(kernel::UprobePrograms& programs, const ProcessTable& processes, TimedTasks& tasks, RunLater run_later,
+                 Care care = {})
       : probes_(programs, kernel::AttachPolicy::on_request, std::move(care.check), std::move(care.give)),
         processes_(processes),
-        run_later_(std::move(run_later)) {}
+        run_later_(std::move(run_later)),
+        requesting_(tasks, [this](std::uint64_t now_ns) { request(now_ns); }) {}
 
   /// A binary was inspected. Called on the inspector's thread. False: to be called again.
   bool prepare(int fd, const RuntimeBinary& runtime, kernel::ProbedBinary binary);
   /// A process of the binary is tracked that has no ring so far.
-  void consider(std::uint32_t binary) { candidates_.insert(binary); }
+  void consider(std::uint32_t binary) {
+    candidates_.insert(binary);
+    requesting_.at_once();
+  }
   /// A process of the binary ended before it was probed: the next one is to be.
   void attach_for_next(std::uint32_t binary, std::uint32_t user);
   /// A process of the user began a pause.
   void exceeded_limit(std::uint32_t binary, std::uint32_t user) {
     ++too_fast_.try_emplace(binary, TooFast{.user = user}).first->second.processes;
+    requesting_.at_once();
   }
   /// A process of the binary ended without a ring.
   void on_end(std::uint32_t binary, std::uint32_t user, std::uint64_t time_ns);
 
-  /// Requests attaching and detaching. `now_ns` is CLOCK_MONOTONIC.
-  void tick(std::uint64_t now_ns);
-  /// When tick() has something to do again, as far as only time decides.
-  std::optional<std::uint64_t> next_tick_ns() const;
   /// Detaches probes that have not been needed for long.
   void detach_unused(std::uint64_t now_ns);
 
@@ -105,6 +109,7 @@ class RinglessProbes {
     std::uint64_t time_ns = 0;
   };
 
+  void request(std::uint64_t now_ns);
   void attach(std::uint32_t binary);
   void attach_candidates(std::uint64_t now_ns);
   bool others_run(std::uint32_t binary, std::uint32_t user, std::uint64_t now_ns) const;
@@ -114,9 +119,9 @@ class RinglessProbes {
   const ProcessTable& processes_;
   RunLater run_later_;
   std::set<std::uint32_t> candidates_;         ///< binaries that may have to be probed
-  std::set<std::uint32_t> wanted_;             ///< binaries to probe at the next tick
-  std::map<std::uint32_t, TooFast> too_fast_;  ///< since the last tick, by binary
-  std::uint64_t considered_ns_ = 0;            ///< when the candidates were considered last
+  std::set<std::uint32_t> wanted_;             ///< binaries to probe with the next requests
+  std::map<std::uint32_t, TooFast> too_fast_;  ///< since the last requests, by binary
+  TimedTask requesting_;
   std::map<std::uint32_t, Gap> gaps_;
   std::map<std::uint32_t, Backoff> backoffs_;
   /// By binary. Two suffice to know whether any user but a given one ran it lately. They differ; the newer is first.

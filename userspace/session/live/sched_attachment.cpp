@@ -8,27 +8,23 @@ namespace rtev {
 
 void SchedAttachment::begin() {
   const State state = state_;
-  if (state == State::detaching || state == State::detached) look_ns_ = 0;
+  if (state == State::detaching || state == State::detached) looking_.at_once();
 }
 
 void SchedAttachment::end(std::uint64_t now_ns) {
   const State state = state_;
-  if (state != State::detaching && state != State::detached) look_ns_ = now_ns + unused_timeout_ns;
+  if (state != State::detaching && state != State::detached) looking_.at(now_ns + unused_timeout_ns);
 }
 
-void SchedAttachment::tick(std::uint64_t now_ns) {
-  last_tick_ns_ = now_ns;
+void SchedAttachment::look(std::uint64_t now_ns) {
   const State state = state_;
-  // Late links have to be taken, also if no process lives any more.
-  if (state == State::late && now_ns >= asked_ns_ + retry_interval_ns) return attach(now_ns);
-  if ((state != State::attached && state != State::detached) || !look_ns_ || now_ns < *look_ns_) return;
+  if (state != State::attached && state != State::detached) return looking_.at(now_ns + retry_interval_ns);
   if (any_lives_()) {
     // Not all ends are reported. And if attaching fails it is tried again then.
-    look_ns_ = now_ns + unused_timeout_ns;
+    looking_.at(now_ns + unused_timeout_ns);
     if (state == State::detached) attach(now_ns);
     return;
   }
-  look_ns_.reset();
   if (state == State::attached) {
     state_ = State::detaching;
     run_later_([this] {
@@ -39,8 +35,8 @@ void SchedAttachment::tick(std::uint64_t now_ns) {
 }
 
 void SchedAttachment::attach(std::uint64_t now_ns) {
-  asked_ns_ = now_ns;
   state_ = State::attaching;
+  retrying_.at(now_ns + retry_interval_ns);
   run_later_([this] {
     const auto attached = programs_.attach_sched();
     if (attached)
@@ -50,11 +46,11 @@ void SchedAttachment::attach(std::uint64_t now_ns) {
   });
 }
 
-std::optional<std::uint64_t> SchedAttachment::next_tick_ns() const {
+void SchedAttachment::retry(std::uint64_t now_ns) {
   const State state = state_;
-  if (state == State::late) return asked_ns_ + retry_interval_ns;
-  if (state == State::attaching || (state == State::detaching && look_ns_)) return last_tick_ns_ + retry_interval_ns;
-  return look_ns_;
+  // Late links have to be taken, also if no process lives any more.
+  if (state == State::late) return attach(now_ns);
+  if (state == State::attaching) retrying_.at(now_ns + retry_interval_ns);
 }
 
 }  // namespace rtev

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <optional>
 
+#include "base/timed_tasks.hpp"
 #include "kernel/kernel_source.hpp"
 
 namespace rtev {
@@ -23,37 +23,38 @@ class SchedAttachment {
   using RunLater = std::function<void(std::function<void()>)>;
   using AnyLives = std::function<bool()>;
   /// They are attached at first, from `now_ns` on. `any_lives`: true if a traced process lives, or if the programs are
-  /// to stay attached for another reason.
-  SchedAttachment(kernel::SchedPrograms& programs, RunLater run_later, AnyLives any_lives, std::uint64_t now_ns)
+  /// to stay attached for another reason. `tasks`: requests attaching and detaching.
+  SchedAttachment(kernel::SchedPrograms& programs, RunLater run_later, AnyLives any_lives, TimedTasks& tasks,
+                  std::uint64_t now_ns)
       : programs_(programs),
         run_later_(std::move(run_later)),
         any_lives_(std::move(any_lives)),
-        look_ns_(now_ns + unused_timeout_ns) {}
+        looking_(tasks, [this](std::uint64_t look_ns) { look(look_ns); }),
+        retrying_(tasks, [this](std::uint64_t retry_ns) { retry(retry_ns); }) {
+    looking_.at(now_ns + unused_timeout_ns);
+  }
 
   /// A process is tracked.
   void begin();
   /// A traced process ended.
   void end(std::uint64_t now_ns);
 
-  /// Requests attaching and detaching.
-  void tick(std::uint64_t now_ns);
-  /// When tick() has something to do again.
-  std::optional<std::uint64_t> next_tick_ns() const;
   /// False while switches may not be reported.
   bool is_attached() const { return state_ == State::attached; }
 
  private:
-  /// Tasks on the background thread end `attaching` and `detaching`, tick() ends the others.
+  /// Tasks on the background thread end `attaching` and `detaching`, look() and retry() the others.
   enum class State : std::uint8_t { attached, detaching, detached, attaching, late };
+  void look(std::uint64_t now_ns);
   void attach(std::uint64_t now_ns);
+  void retry(std::uint64_t now_ns);
 
   kernel::SchedPrograms& programs_;
   RunLater run_later_;
   AnyLives any_lives_;
   std::atomic<State> state_ = State::attached;
-  std::optional<std::uint64_t> look_ns_;  ///< when to find out whether processes live
-  std::uint64_t asked_ns_ = 0;            ///< when attaching was requested last
-  std::uint64_t last_tick_ns_ = 0;
+  TimedTask looking_;   ///< whether processes live
+  TimedTask retrying_;  ///< once attaching was requested
 };
 
 }  // namespace rtev

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/timed_tasks.hpp"
 #include "processes/discovery_context.hpp"
 #include "session/live/stream_output.hpp"
 #include "session/live/watermark.hpp"
@@ -46,6 +47,7 @@ class Sources {
     Registry& registry;
     Timeline& timeline;
     StreamOutput& output;
+    TimedTasks& tasks;       ///< run before each collect()
     std::uint64_t start_ns;  ///< of the session
   };
 
@@ -53,15 +55,15 @@ class Sources {
 
   /// Begins to look at all running processes that may be traced.
   virtual void begin_scan(std::uint64_t now_ns) = 0;
-  /// Looks for processes that were missed, from time to time and a few at a time.
-  virtual void scan(std::uint64_t now_ns) = 0;
+  /// Looks at a few more of them.
+  virtual void scan_some() = 0;
 
   /// How far a collect() came.
   struct Collected {
     std::uint64_t now_ns;
     std::uint64_t read_until_ns;  ///< all sources have been read up to this time, as far as holds() allows
   };
-  /// Reads what there is from all sources.
+  /// Reads what there is from all sources. What has to be done later is a task of the stream's.
   virtual Collected collect() = 0;
   /// Why events are held back after a collect().
   virtual Watermark::Holds holds(std::uint64_t read_until_ns) = 0;
@@ -86,8 +88,6 @@ class Sources {
   virtual bool has_news() const = 0;
   /// True if the last collect() left records of the scheduler.
   virtual bool is_behind() const = 0;
-  /// When collect() has something to do again, as far as only time decides.
-  virtual std::optional<std::uint64_t> next_collect_ns() const = 0;
   /// Has the next activity of a traced process make one of event_fds() readable. While processes run, only rings that
   /// fill up do.
   virtual void wake_if_active() = 0;

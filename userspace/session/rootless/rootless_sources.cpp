@@ -58,7 +58,7 @@ RootlessSources::RootlessSources(const SessionOptions& options, const Stream& st
     : stream_(stream),
       options_(discovery_options(options, stream.start_ns)),
       followed_(std::move(followed)),
-      queries_(helper, helper::Priority::raised),
+      queries_(helper, helper::Priority::raised, &stream_.tasks),
       processes_(is_running, stream_.registry),
       names_(queries_, processes_, stream_.registry,
              {.on_ocaml =
@@ -84,17 +84,19 @@ RootlessSources::RootlessSources(const SessionOptions& options, const Stream& st
                .cache = names_.cache(),
                .inspector = names_.inspector(),
                .events = no_events_,
-               .kernel = *this},
+               .kernel = *this,
+               .tasks = stream_.tasks},
       opener_(context_, options_),
       finder_(queries_, followed_, options_.filter.pids,
               [this](const OpenedRing& ring, std::int32_t pid) {
                 const auto owner = opener_.owner(ring);
                 return owner && stream_.registry.process(*owner).pid == pid;
               }),
-      ends_(::epoll_create1(EPOLL_CLOEXEC)) {
+      ends_(::epoll_create1(EPOLL_CLOEXEC)),
+      collecting_(stream_.tasks) {
   if (!samples_threads) return;
   // The watermark stays behind by more than the time between two samples.
-  sampler_.emplace([this](std::uint16_t index, std::uint64_t time_ns, const SchedSwitch& change) {
+  sampler_.emplace(stream_.tasks, [this](std::uint16_t index, std::uint64_t time_ns, const SchedSwitch& change) {
     const Source source{0, static_cast<std::uint16_t>(first_sched_stream + index)};
     stream_.timeline.push(time_ns, source, EventKind::sched_switch, 0, change);
   });
@@ -110,10 +112,10 @@ Sources::Collected RootlessSources::collect() {
   open_found(now);
   end_processes();
   finish_ended(now);
-  if (sampler_) sampler_->sample(now);
   poll_rings(now);
   find_successors(now);
-  opener_.unmap_unused();
+  collecting_.at(earliest(earliest(rings_.next_poll_ns(), names_.next_tick_ns()), finder_.next_look_ns(now)));
+  if (!ended_.empty()) collecting_.by(now + end_check_interval_ns);
   return {.now_ns = now, .read_until_ns = std::min(now, rings_.read_until_ns())};
 }
 
@@ -273,16 +275,6 @@ void RootlessSources::await_inspected(int timeout_ms) const {
   std::array<pollfd, 2> wait{{{.fd = names_.inspector().event_fd(), .events = POLLIN, .revents = 0},
                               {.fd = queries_.event_fd(), .events = POLLIN, .revents = 0}}};
   ::poll(wait.data(), wait.size(), timeout_ms);
-}
-
-std::optional<std::uint64_t> RootlessSources::next_collect_ns() const {
-  std::optional<std::uint64_t> next = rings_.next_poll_ns();
-  for (const auto time : {queries_.next_deadline_ns(), names_.next_tick_ns()}) next = earliest(next, time);
-  const std::uint64_t now = monotonic_ns();
-  next = earliest(next, finder_.next_look_ns(now));
-  if (sampler_) next = earliest(next, sampler_->next_sample_ns());
-  if (!ended_.empty() || opener_.has_unused()) next = earliest(next, now + end_check_interval_ns);
-  return next;
 }
 
 }  // namespace rtev

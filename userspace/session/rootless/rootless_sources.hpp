@@ -32,7 +32,7 @@ class RootlessSources final : public Sources, private NoKernelControl {
                   std::optional<FollowedCommand> followed, bool samples_threads);
 
   void begin_scan(std::uint64_t) override {}
-  void scan(std::uint64_t) override {}
+  void scan_some() override {}
   Collected collect() override;
   Watermark::Holds holds(std::uint64_t read_until_ns) override;
   void drain(Rest rest) override;
@@ -44,7 +44,6 @@ class RootlessSources final : public Sources, private NoKernelControl {
   bool any_runs() const override { return rings_.next_poll_ns().has_value(); }
   bool has_news() const override { return has_news_; }
   bool is_behind() const override { return false; }
-  std::optional<std::uint64_t> next_collect_ns() const override;
   void wake_if_active() override {}
 
  private:
@@ -114,6 +113,7 @@ class RootlessSources final : public Sources, private NoKernelControl {
   std::map<std::int32_t, Watched> watched_;
   std::vector<Ended> ended_;
   std::map<Unreadable, std::uint64_t> unreadable_;
+  TimedTask collecting_;  ///< when collect() has something to do again
   bool has_news_ = false;
   bool drains_ = false;
 };

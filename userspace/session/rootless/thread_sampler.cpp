@@ -49,13 +49,13 @@ void ThreadSampler::add(std::int32_t pid) {
                                          .schedstat = open("schedstat"),
                                          .status = open("status"),
                                          .syscall = open("syscall")});
+  if (!sampling_.due_ns()) sampling_.at_once();
 }
 
 void ThreadSampler::sample(std::uint64_t now_ns) {
-  if (threads_.empty() || now_ns < next_sample_ns_) return;
-  next_sample_ns_ = now_ns + interval_ns;
   for (auto thread = threads_.begin(); thread != threads_.end();)
     thread = look(thread->second, emit_) ? std::next(thread) : threads_.erase(thread);
+  if (!threads_.empty()) sampling_.at(now_ns + interval_ns);
 }
 
 /// False if the thread has ended.
@@ -69,10 +69,6 @@ bool ThreadSampler::look(Watched& watched, const Emit& emit) {
   watched.thread.add(sample,
                      [&](std::uint64_t time_ns, const SchedSwitch& change) { emit(watched.index, time_ns, change); });
   return true;
-}
-
-std::optional<std::uint64_t> ThreadSampler::next_sample_ns() const {
-  return threads_.empty() ? std::nullopt : std::optional(next_sample_ns_);
 }
 
 }  // namespace rtev

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/timed_tasks.hpp"
 #include "base/unique_fd.hpp"
 #include "session/rootless/sampled_thread.hpp"
 
@@ -18,25 +19,23 @@ namespace rtev {
 /// One thread.
 class ThreadSampler {
  public:
-  /// Takes the records of the thread `index`: those of a thread come in order of time, not later than the next call of
-  /// sample() after that time. An index is less than max_threads, and that of no other thread at the same time.
+  /// Takes the records of the thread `index`: those of a thread come in order of time, not later than its next sample
+  /// after that time. An index is less than max_threads, and that of no other thread at the same time.
   using Emit = std::function<void(std::uint16_t index, std::uint64_t time_ns, const SchedSwitch& change)>;
 
   static constexpr std::uint64_t interval_ns = 10'000'000;
   static constexpr std::size_t max_threads = 128;
 
-  explicit ThreadSampler(Emit emit, std::filesystem::path proc = "/proc")
-      : emit_(std::move(emit)), proc_(std::move(proc)) {}
+  /// `tasks`: takes the samples.
+  ThreadSampler(TimedTasks& tasks, Emit emit, std::filesystem::path proc = "/proc")
+      : emit_(std::move(emit)),
+        proc_(std::move(proc)),
+        sampling_(tasks, [this](std::uint64_t now_ns) { sample(now_ns); }) {}
 
   /// Only main threads are sampled: which other threads run domains is unknown without rights. Processes beyond
   /// max_threads are left out.
   void add(std::int32_t pid);
   void remove(std::int32_t pid) { threads_.erase(pid); }
-
-  /// Looks at all threads if it is time to. `now_ns`: the present.
-  void sample(std::uint64_t now_ns);
-  /// When sample() has something to do.
-  std::optional<std::uint64_t> next_sample_ns() const;
 
  private:
   struct Watched {
@@ -45,12 +44,13 @@ class ThreadSampler {
     UniqueFd schedstat, status, syscall;
   };
 
+  void sample(std::uint64_t now_ns);
   static bool look(Watched& watched, const Emit& emit);
 
   Emit emit_;
   std::filesystem::path proc_;
   std::map<std::int32_t, Watched> threads_;
-  std::uint64_t next_sample_ns_ = 0;
+  TimedTask sampling_;
 };
 
 }  // namespace rtev

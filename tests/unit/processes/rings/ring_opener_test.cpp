@@ -42,6 +42,7 @@ class RingOpenerTest : public testing::Test {
 
   std::int32_t last_pid_ = 1000;
   const test::TempDir dir_;
+  TimedTasks tasks_;
   Registry registry_;
   NoEvents events_;
   Kernel kernel_;
@@ -55,7 +56,8 @@ class RingOpenerTest : public testing::Test {
                                   .cache = cache_,
                                   .inspector = inspector_,
                                   .events = events_,
-                                  .kernel = kernel_};
+                                  .kernel = kernel_,
+                                  .tasks = tasks_};
   const DiscoveryOptions options_{.rings_memory = std::size_t{1} << 20, .ring_descriptors = 4};
   RingOpener opener_{context_, options_};
 };
@@ -71,7 +73,7 @@ TEST_F(RingOpenerTest, OneUsersRingsLeaveDescriptorsForThoseOfOthers) {
   EXPECT_TRUE(open(1002, 1).empty()) << "nothing is left";
   registry_.remove_ring(first.front().slot);
   first.clear();
-  opener_.unmap_unused();
+  tasks_.run(1);
   EXPECT_EQ(open(1000, 1).size(), 1u) << "the other one is closed";
 }
 
@@ -91,11 +93,11 @@ TEST_F(RingOpenerTest, ARingIsUnmappedWhenThatDoesNotWait) {
   registry_.remove_ring(opened.front().slot);
   kernel_.changing = true;
   opened.clear();
-  opener_.unmap_unused();
+  tasks_.run(1);
   const auto is_mapped = [] { return test::read_file("/proc/self/maps").contains(".events"); };
   EXPECT_TRUE(is_mapped());
   kernel_.changing = false;
-  opener_.unmap_unused();
+  tasks_.run(tasks_.next_due_ns().value());
   EXPECT_FALSE(is_mapped());
 }
 
@@ -110,7 +112,7 @@ TEST_F(RingOpenerTest, OneUsersRingsLeaveMemoryForThoseOfOthers) {
   EXPECT_FALSE(opener_.exceeded_memory());
   registry_.remove_ring(first.front().slot);
   first.clear();
-  opener_.unmap_unused();
+  tasks_.run(1);
   EXPECT_EQ(open(1000, most_domains).size(), 1u) << "the other one is forgotten";
 }
 

@@ -29,7 +29,7 @@ class RinglessProbesTest : public testing::Test {
 
   /// A turn of the session, with a background thread that keeps up. Returns what was attached.
   std::vector<RinglessProbes::Attached> turn(std::uint64_t now_ns) {
-    probes_.tick(now_ns);
+    world_.timed.run(now_ns);
     world_.tasks.run_all();
     return probes_.take_attached();
   }
@@ -41,7 +41,7 @@ class RinglessProbesTest : public testing::Test {
 
   const std::uint64_t start_ = monotonic_ns();  // the clock of UprobeManager
   test::RinglessWorld world_;
-  RinglessProbes probes_{world_.programs, world_.table,
+  RinglessProbes probes_{world_.programs, world_.table, world_.timed,
                          [this](std::function<bool()> task) { world_.tasks.add(std::move(task)); }};
 };
 
@@ -49,12 +49,12 @@ TEST_F(RinglessProbesTest, WaitUntilAProcessWouldHaveItsRing) {
   world_.add(70, probed_id, start_);
   probes_.consider(probed_id);
   EXPECT_THAT(turn(start_ + 19 * milli), IsEmpty());
-  EXPECT_THAT(probes_.next_tick_ns(), Optional(start_ + 39 * milli));
+  EXPECT_THAT(world_.timed.next_due_ns(), Optional(start_ + 20 * milli));
   const auto attached = turn(start_ + 20 * milli);
   ASSERT_EQ(attached.size(), 1u);
   EXPECT_EQ(attached[0].binary, probed_id);
   EXPECT_FALSE(attached[0].after_gap);
-  EXPECT_THAT(probes_.next_tick_ns(), Eq(std::nullopt));
+  EXPECT_THAT(world_.timed.next_due_ns(), Eq(std::nullopt));
   probes_.consider(probed_id);
   EXPECT_THAT(turn(start_ + 40 * milli), IsEmpty()) << "attached already";
   EXPECT_THAT(world_.programs.probed, ElementsAre(probed_id));
@@ -71,7 +71,7 @@ TEST_F(RinglessProbesTest, DoNotAttachIfTheProcessEndedOrHasARing) {
   probes_.consider(probed_id);
   world_.table.erase(70);
   EXPECT_THAT(turn(start_ + second), IsEmpty());
-  EXPECT_THAT(probes_.next_tick_ns(), Eq(std::nullopt));
+  EXPECT_THAT(world_.timed.next_due_ns(), Eq(std::nullopt));
 }
 
 TEST_F(RinglessProbesTest, ReportAllEventsOnlyWhileAttached) {
@@ -96,7 +96,7 @@ TEST_F(RinglessProbesTest, StayDetachedForLongerEachTimeAProgramIsTooFast) {
   for (const std::uint64_t pause : {1, 2, 4, 8, 16, 32, 32}) {
     probes_.exceeded_limit(probed_id, user);
     EXPECT_THAT(turn(now), IsEmpty());
-    EXPECT_THAT(probes_.next_tick_ns(), Optional(now + pause * second));
+    EXPECT_THAT(world_.timed.next_due_ns(), Optional(now + pause * second));
     EXPECT_THAT(turn(now + pause * second - 1), IsEmpty());
     now += pause * second;
     const auto attached = turn(now);
@@ -108,7 +108,7 @@ TEST_F(RinglessProbesTest, StayDetachedForLongerEachTimeAProgramIsTooFast) {
   now += 200 * second;
   probes_.exceeded_limit(probed_id, user);
   turn(now);
-  EXPECT_THAT(probes_.next_tick_ns(), Optional(now + second)) << "it was not too fast for long";
+  EXPECT_THAT(world_.timed.next_due_ns(), Optional(now + second)) << "it was not too fast for long";
 }
 
 TEST_F(RinglessProbesTest, HaveOneGapForAllProgramsThatExceedTheLimit) {
@@ -128,9 +128,9 @@ TEST_F(RinglessProbesTest, DetachAgainAProgramThatIsTooFastAsTheyAreAttached) {
   attach();
   probes_.exceeded_limit(probed_id, user);
   turn(start_);
-  probes_.tick(start_ + second);
+  world_.timed.run(start_ + second);
   probes_.exceeded_limit(probed_id, user);
-  probes_.tick(start_ + second + milli);
+  world_.timed.run(start_ + second + milli);
   world_.tasks.run_all();
   EXPECT_EQ(probes_.take_attached().size(), 1u);
   EXPECT_FALSE(probes_.is_in_gap(probed_id));
@@ -148,7 +148,7 @@ TEST_F(RinglessProbesTest, StayAttachedWhileOtherUsersRunTheBinary) {
   EXPECT_TRUE(probes_.is_attached(probed_id));
   EXPECT_FALSE(probes_.is_in_gap(probed_id));
   EXPECT_EQ(probes_.gaps(), 3u) << "of three processes";
-  EXPECT_THAT(probes_.next_tick_ns(), Eq(std::nullopt));
+  EXPECT_THAT(world_.timed.next_due_ns(), Eq(std::nullopt));
   world_.table.erase(71);
   probes_.exceeded_limit(probed_id, user);
   turn(start_);
@@ -202,8 +202,8 @@ TEST_F(RinglessProbesTest, AreAttachedAgainForAProcessOfAnotherUser) {
 TEST_F(RinglessProbesTest, AreAttachedAgainAlsoIfDetachingTookLongerThanThePause) {
   attach();
   probes_.exceeded_limit(probed_id, user);
-  probes_.tick(start_);
-  probes_.tick(start_ + second);
+  world_.timed.run(start_);
+  world_.timed.run(start_ + second);
   EXPECT_THAT(probes_.take_attached(), IsEmpty());
   world_.tasks.run_all();
   const auto attached = probes_.take_attached();

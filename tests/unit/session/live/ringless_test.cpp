@@ -58,6 +58,7 @@ class RinglessTest : public testing::Test, private ProcessEvents {
                    .timeline = timeline_,
                    .events = *this,
                    .processes = world_.table,
+                   .tasks = world_.timed,
                    .run_later = [this](std::function<bool()> task) { world_.tasks.add(std::move(task)); },
                    .start_ns = start_},
                   filter) {
@@ -91,6 +92,7 @@ class RinglessTest : public testing::Test, private ProcessEvents {
   void turn(std::uint64_t after_ns) {
     ringless_.read();
     ringless_.tick({.now_ns = probed_ns_ + after_ns, .records_taken_until_ns = probed_ns_ + after_ns});
+    world_.timed.run(probed_ns_ + after_ns);
     world_.tasks.run_all();
   }
   /// "domain: kind id value", of losses "domain: reason words", as they were released since the last call.
@@ -178,7 +180,7 @@ TEST_F(RinglessTest, RecordsWaitUntilTheirProcessIsKnown) {
 
   record(40, RTEV_EMIT_BEGIN, 3, {.pid = 72});
   turn(500 * milli);
-  EXPECT_THAT(ringless_.next_tick_ns(), Optional(probed_ns_ + 40 + 500 * milli));
+  EXPECT_THAT(world_.timed.next_due_ns(), Optional(probed_ns_ + 40 + 500 * milli));
   turn(501 * milli);
   EXPECT_THAT(ringless_.waiting_since(), Eq(std::nullopt)) << "its process does not come";
   EXPECT_EQ(ringless_.figures().unplaced, 1u + source_.unattributed());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/timed_tasks.hpp"
 #include "inspect/binary_cache.hpp"
 #include "kernel/uprobe_manager.hpp"
 #include "processes/process_table.hpp"
@@ -75,6 +76,7 @@ class RinglessWorld {
   ProcessTable table{[](std::int32_t) { return true; }, registry};
   FakeUprobePrograms programs;
   TaskQueue tasks;
+  TimedTasks timed;
 };
 
 }  // namespace rtev::test

@@ -38,12 +38,12 @@ class SchedAttachmentTest : public testing::Test {
                                  retry = SchedAttachment::retry_interval_ns;
 
   /// What the background thread does.
-  void run_tasks() {
-    for (; !tasks_.empty(); tasks_.pop_front()) tasks_.front()();
+  void run_background() {
+    for (; !background_.empty(); background_.pop_front()) background_.front()();
   }
   void turn(std::uint64_t now_ns) {
-    attachment_.tick(now_ns);
-    run_tasks();
+    tasks_.run(now_ns);
+    run_background();
   }
 
   /// A process begins after they were detached. Returns when that is seen.
@@ -56,19 +56,20 @@ class SchedAttachmentTest : public testing::Test {
 
   bool lives_ = false;
   FakeSchedPrograms programs_;
-  std::deque<std::function<void()>> tasks_;
-  SchedAttachment attachment_{programs_, [this](std::function<void()> task) { tasks_.push_back(std::move(task)); },
-                              [this] { return lives_; }, start};
+  std::deque<std::function<void()>> background_;
+  TimedTasks tasks_;
+  SchedAttachment attachment_{programs_, [this](std::function<void()> task) { background_.push_back(std::move(task)); },
+                              [this] { return lives_; }, tasks_, start};
 };
 
 TEST_F(SchedAttachmentTest, DetachesAfterTheStartWithoutProcesses) {
   turn(start + timeout - 1);
   EXPECT_TRUE(attachment_.is_attached());
-  EXPECT_THAT(attachment_.next_tick_ns(), Optional(start + timeout));
+  EXPECT_THAT(tasks_.next_due_ns(), Optional(start + timeout));
   turn(start + timeout);
   EXPECT_FALSE(programs_.attached);
   EXPECT_FALSE(attachment_.is_attached());
-  EXPECT_THAT(attachment_.next_tick_ns(), Eq(std::nullopt)) << "nothing to do until a process is tracked";
+  EXPECT_THAT(tasks_.next_due_ns(), Eq(std::nullopt)) << "nothing to do until a process is tracked";
   turn(start + 10 * timeout);
   EXPECT_EQ(programs_.attempts, 0);
 }
@@ -88,10 +89,10 @@ TEST_F(SchedAttachmentTest, StaysAttachedWhileAProcessLives) {
 
 TEST_F(SchedAttachmentTest, AttachesForAProcessAndDetachesAfterItsEnd) {
   const std::uint64_t begin = begin_while_detached();
-  attachment_.tick(begin);
+  tasks_.run(begin);
   EXPECT_FALSE(attachment_.is_attached()) << "in the background";
-  EXPECT_THAT(attachment_.next_tick_ns(), Optional(begin + retry));
-  run_tasks();
+  EXPECT_THAT(tasks_.next_due_ns(), Optional(begin + retry));
+  run_background();
   EXPECT_TRUE(attachment_.is_attached());
   lives_ = false;
   attachment_.end(begin + ms);
@@ -100,24 +101,24 @@ TEST_F(SchedAttachmentTest, AttachesForAProcessAndDetachesAfterItsEnd) {
 }
 
 TEST_F(SchedAttachmentTest, AttachesAgainForAProcessThatBeganMeanwhile) {
-  attachment_.tick(start + timeout);
+  tasks_.run(start + timeout);
   lives_ = true;
   attachment_.begin();
-  attachment_.tick(start + timeout + ms);
-  EXPECT_EQ(tasks_.size(), 1u) << "not before it is detached";
-  EXPECT_THAT(attachment_.next_tick_ns(), Optional(start + timeout + ms + retry));
-  run_tasks();
-  turn(start + timeout + 2 * ms);
+  tasks_.run(start + timeout + ms);
+  EXPECT_EQ(background_.size(), 1u) << "not before it is detached";
+  EXPECT_THAT(tasks_.next_due_ns(), Optional(start + timeout + ms + retry));
+  run_background();
+  turn(start + timeout + ms + retry);
   EXPECT_TRUE(programs_.attached);
   EXPECT_TRUE(attachment_.is_attached());
 }
 
 TEST_F(SchedAttachmentTest, DetachesIfTheProcessEndedWhileTheyWereBeingAttached) {
   const std::uint64_t begin = begin_while_detached();
-  attachment_.tick(begin);
+  tasks_.run(begin);
   lives_ = false;
   attachment_.end(begin + ms);
-  run_tasks();
+  run_background();
   turn(begin + 2 * ms);
   EXPECT_TRUE(programs_.attached);
   turn(begin + ms + timeout);
@@ -128,7 +129,7 @@ TEST_F(SchedAttachmentTest, TakesLateLinksEvenIfNoProcessLivesAnyMore) {
   const std::uint64_t begin = begin_while_detached();
   programs_.error = EINPROGRESS;
   turn(begin);
-  EXPECT_THAT(attachment_.next_tick_ns(), Optional(begin + retry));
+  EXPECT_THAT(tasks_.next_due_ns(), Optional(begin + retry));
   turn(begin + retry - 1);
   EXPECT_EQ(programs_.attempts, 1);
   lives_ = false;
@@ -146,13 +147,14 @@ TEST_F(SchedAttachmentTest, TriesAgainWhileAProcessLives) {
   const std::uint64_t begin = begin_while_detached();
   programs_.error = EMFILE;
   turn(begin);
-  EXPECT_THAT(attachment_.next_tick_ns(), Optional(begin + timeout));
+  turn(begin + retry);
+  EXPECT_THAT(tasks_.next_due_ns(), Optional(begin + timeout));
   turn(begin + timeout);
   EXPECT_EQ(programs_.attempts, 2);
   lives_ = false;
   turn(begin + 2 * timeout);
   EXPECT_EQ(programs_.attempts, 2);
-  EXPECT_THAT(attachment_.next_tick_ns(), Eq(std::nullopt));
+  EXPECT_THAT(tasks_.next_due_ns(), Eq(std::nullopt));
 }
 
 }  // namespace

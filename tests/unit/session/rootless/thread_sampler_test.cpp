@@ -173,6 +173,7 @@ class ThreadSamplerTest : public ::testing::Test {
  protected:
   ThreadSampler sampler(const fs::path& proc) {
     return ThreadSampler(
+        tasks,
         [this](std::uint16_t index, std::uint64_t, const SchedSwitch& change) {
           records.push_back(std::to_string(index) +
                             (change.next.tracked
@@ -193,6 +194,7 @@ class ThreadSamplerTest : public ::testing::Test {
               "\nnonvoluntary_ctxt_switches:\t3\n");
   }
 
+  TimedTasks tasks;
   TempDir dir;
   std::vector<std::string> records;
 };
@@ -203,20 +205,20 @@ TEST_F(ThreadSamplerTest, FilesAreReadAgain) {
   write(7, "syscall", std::to_string(SYS_pselect6) + " 0x3 0x0 0x0 0x0 0x0 0x0 0x7f 0x7f\n");
   write_status(8, "S (sleeping)", 5);  // nothing else may be read
   ThreadSampler threads = sampler(dir.path());
-  EXPECT_FALSE(threads.next_sample_ns());
+  EXPECT_FALSE(tasks.next_due_ns());
   threads.add(7);
   threads.add(8);
-  threads.sample(1);
+  tasks.run(1);
   EXPECT_THAT(records, ElementsAre("0 7 sleeping in select", "1 8 sleeping in unknown"));
-  EXPECT_EQ(threads.next_sample_ns(), 1 + ThreadSampler::interval_ns);
+  EXPECT_EQ(tasks.next_due_ns(), 1 + ThreadSampler::interval_ns);
 
   records.clear();
   write(7, "schedstat", "1000500 2000 6\n");
   write_status(7, "R (running)", 5);
   write(7, "syscall", "running\n");
-  threads.sample(ThreadSampler::interval_ns);
+  tasks.run(ThreadSampler::interval_ns);
   EXPECT_THAT(records, IsEmpty()) << "it is not time yet";
-  threads.sample(1 + ThreadSampler::interval_ns);
+  tasks.run(1 + ThreadSampler::interval_ns);
   EXPECT_THAT(records, ElementsAre("0 enters 7"));
 }
 
@@ -225,10 +227,10 @@ TEST_F(ThreadSamplerTest, ThreadsThatEndedAreNotLookedAt) {
   write(8, "status", "Name:\tx\n");
   ThreadSampler threads = sampler(dir.path());
   for (const std::int32_t pid : {7, 8, 9}) threads.add(pid);
-  EXPECT_TRUE(threads.next_sample_ns());
-  threads.sample(1);
+  EXPECT_TRUE(tasks.next_due_ns());
+  tasks.run(1);
   EXPECT_THAT(records, IsEmpty());
-  EXPECT_FALSE(threads.next_sample_ns());
+  EXPECT_FALSE(tasks.next_due_ns());
 }
 
 TEST_F(ThreadSamplerTest, NumbersOfThreadsAreUsedAgain) {
@@ -238,14 +240,14 @@ TEST_F(ThreadSamplerTest, NumbersOfThreadsAreUsedAgain) {
   threads.add(8);
   threads.remove(7);
   threads.add(9);
-  threads.sample(1);
+  tasks.run(1);
   EXPECT_THAT(records, ElementsAre("1 enters 8", "0 enters 9"));
 }
 
 TEST_F(ThreadSamplerTest, AThreadThatRunsIsOnACpu) {
   ThreadSampler threads = sampler("/proc");
   threads.add(::getpid());
-  threads.sample(1);
+  tasks.run(1);
   EXPECT_THAT(records, ElementsAre("0 enters " + std::to_string(::getpid())));
 }
 
