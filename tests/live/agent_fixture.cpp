@@ -89,15 +89,6 @@ int Agent::status(const std::string& path) const {
   }
 }
 
-std::vector<pid_t> Agent::pids() const {
-  std::vector<pid_t> all{process_->pid()};
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto children = children_of(all[i]);
-    all.insert(all.end(), children.begin(), children.end());
-  }
-  return all;
-}
-
 pid_t Agent::network_worker() const {
   for (const pid_t pid : children_of(process_->pid()))
     if (comm_of(pid) == "rtev-network")

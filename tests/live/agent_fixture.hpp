@@ -44,7 +44,7 @@ class Agent {
   /// Of a request; 0: no answer.
   int status(const std::string& path) const;
   /// All processes of the agent.
-  std::vector<pid_t> pids() const;
+  std::vector<pid_t> pids() const { return family_of(pid()); }
   /// The process that talks to the network; 0: there is none.
   pid_t network_worker() const;
 

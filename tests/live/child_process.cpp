@@ -306,6 +306,15 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
+std::vector<pid_t> family_of(pid_t pid) {
+  std::vector<pid_t> all{pid};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto children = children_of(all[i]);
+    all.insert(all.end(), children.begin(), children.end());
+  }
+  return all;
+}
+
 void start_ready(std::optional<Process>& process, Command command) {
   Pipe ready = make_pipe();
   command.keep_fd = ready.write.get();

@@ -115,6 +115,8 @@ Outcome run_through(Process& process);
 
 /// Child processes of all threads of a process.
 std::vector<pid_t> children_of(pid_t pid);
+/// A process and all that descend from it.
+std::vector<pid_t> family_of(pid_t pid);
 
 /// Starts rtev-bpf; returns when all probes are attached and the first scan is done.
 void start_ready(std::optional<Process>& process, Command command);
