@@ -116,6 +116,34 @@ int many_services_step(const Directory& dir);
 /// Programs one after the other, each with a name of its own, that overwrite their ring before it is read.
 int losing_names(const Directory& dir);
 
+// What enabling writes, opens and creates (enable_*.cpp). All but planted_rings() in a program that looks like one of
+// OCaml whose events are off (rtev-attack-enabled).
+
+/// Maps a removed ring of an earlier trace at thousands of places, and the files of `dir`/../targets in its stead once
+/// enabling opens the first one; and files that only look like removed rings. Says "attacked" when that is done.
+int swapped_rings(const Directory& dir);
+/// Puts files, folders, links and fifos where programs are about to make their rings. `dir`/plan has a line for each
+/// program: its pid, the directory of its ring, and the way: "signal" (when something happens there), "creation" (when
+/// the ring is made) or "flicker" (again and again), after "parent-" if the directory itself is to be replaced. Links
+/// lead to `dir`/../targets/PID.
+int planted_rings(const Directory& dir);
+/// Has the write to its hook wait for a file system that does not answer, and runs `dir`/../guarded then, which is a
+/// set-user-ID program. Says "changed" if words of that one change.
+int forged_entry(const Directory& dir);
+/// The same with a file system that fusermount3(1) mounts for an unprivileged user.
+int forged_entry_by_helper(const Directory& dir);
+int forged_entry_step(const Directory& dir);
+/// The same without a file system: says "replaced" while its hook is replaced, and goes on when stdin has a byte.
+int killed_entry(const Directory& dir);
+/// What `dir`/../guarded does.
+int guarded_words(const Directory& dir);
+/// Says "touched" once something is written that enabling writes.
+int watched_words(const Directory& dir);
+/// The same, in a process that is not dumpable.
+int hidden_words(const Directory& dir);
+/// The same with a real user and another one that its accesses count for. To be started by root.
+int two_users_words(const Directory& dir);
+
 /// Ends at once.
 int nothing(const Directory& dir);
 

@@ -59,12 +59,22 @@ constexpr auto attacks = std::to_array<Attack>({
     {"hung-mapping", hung_mapping},
     {"many-services", many_services},
     {"losing-names", losing_names},
+    {"swapped-rings", swapped_rings},
+    {"planted-rings", planted_rings},
+    {"forged-entry", forged_entry},
+    {"forged-entry-by-helper", forged_entry_by_helper},
+    {"killed-entry", killed_entry},
+    {"watched-words", watched_words},
+    {"hidden-words", hidden_words},
+    {"two-users-words", two_users_words},
     // What these programs run in turn.
     {"exec-flood-step", exec_flood_step},
     {"threads-that-exec-step", threads_that_exec_step},
     {"hung-program-step", hung_program_step},
     {"hung-detached-program-step", hung_detached_program_step},
     {"many-services-step", many_services_step},
+    {"forged-entry-step", forged_entry_step},
+    {"guarded-words", guarded_words},
     {"nothing", nothing},
 });
 

@@ -15,6 +15,10 @@ class SilentMount {
  public:
   explicit SilentMount(std::filesystem::path at);
 
+  /// Goes on as an unprivileged user, for whom a set-user-ID program mounts it: fusermount3(1).
+  struct Helper {};
+  SilentMount(std::filesystem::path at, Helper helper);
+
   /// Starts the server, in a process of its own: its end frees all who wait, but a process that has files open here,
   /// too, would wait for itself when it ends. Writes are never answered.
   void serve(pid_t user, const std::string& content = {}) const;
