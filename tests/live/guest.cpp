@@ -31,31 +31,11 @@ bool has_crashed(std::string_view output) {
 
 GuestRun boot(const fs::path& kernel, const fs::path& initramfs) {
   // Guest time counts instructions, so a loaded machine or slow emulation does not cause timeouts in the guest.
-  Process machine({.argv = {"timeout",
-                            "--kill-after=5",
-                            seconds_to_run,
-                            emulator,
-                            "-accel",
-                            "tcg",
-                            "-cpu",
-                            "qemu64",
-                            "-smp",
-                            "1",
-                            "-m",
-                            "2048",
-                            "-icount",
-                            "shift=1,sleep=off",
-                            "-nodefaults",
-                            "-nographic",
-                            "-no-reboot",
-                            "-serial",
-                            "stdio",
-                            "-kernel",
-                            kernel,
-                            "-initrd",
-                            initramfs,
-                            "-append",
-                            "console=ttyS0 quiet oops=panic panic=-1 preempt=full"}});
+  Process machine({.argv = {"timeout", "--kill-after=5", seconds_to_run, emulator, "-accel", "tcg", "-cpu", "qemu64",
+                            "-smp", "1", "-m", "2048", "-icount", "shift=1,sleep=off", "-nodefaults", "-nographic",
+                            "-no-reboot", "-serial", "stdio", "-kernel", kernel, "-initrd", initramfs, "-append",
+                            // The kernel passes what it does not know to the first process's environment.
+                            "console=ttyS0 quiet oops=panic panic=-1 preempt=full RTEV_ATTACK_TRIES=4"}});
   machine.close_stdin();
   GuestRun guest{.output = machine.wait(std::chrono::minutes(5)).out, .status = {}, .left_behind = {}};
   guest.status = number_after(guest.output, "guest: status ");
@@ -100,6 +80,8 @@ void pack_live_tests(const fs::path& archive, const std::vector<std::string>& ar
   // Everything has the same path as here. Programs that also exist as static binaries are copied as those.
   files.add_program(tests, tests);
   files.add_program(tool(), tool());
+  for (const char* attacker : {"rtev-attack", "rtev-attack-enabled"})
+    files.add_program(fs::path(RTEV_ATTACK_FOLDER) / attacker, fs::path(RTEV_ATTACK_FOLDER) / attacker);
   for (const fs::directory_entry& program : fs::directory_iterator(programs / "static"))
     files.add_program(programs / program.path().filename(), program.path());
   for (const fs::directory_entry& program : fs::directory_iterator(programs))

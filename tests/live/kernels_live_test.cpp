@@ -38,6 +38,9 @@ const std::vector<std::string> checks{
     "DeliveryLive.DeliversAllEventsUpToSigkill",
     "SchedLive.SwitchesAreThoseOfOcamlThreadsByDefault",
     "ConfinementLive.UnderSudoItIsTheCaller",
+    "HostileEnableLive.OnlyRemovedRingsAreFreed",
+    "HostileEnableLive.ASetUserIdProgramIsNotWrittenToAfterAKill",
+    "Places/PlantedInLive.NoProgramDiesAndNoFileIsWritten/*",
 };
 
 std::string filter() {
