@@ -51,6 +51,26 @@ TEST_P(BinaryVersion, IsToldByTheSymbols) {
   }
 }
 
+TEST(BinaryRelease, IsSaidByBytecode) {
+  const auto release = [](const std::string& text) {
+    ElfShape shape = program(3);
+    shape.rodata = "first" + std::string(1, '\0') + text;
+    return inspect(shape)->full_version;
+  };
+  EXPECT_EQ(release("The OCaml runtime, version 5.3.0\n"), "5.3.0");
+  EXPECT_EQ(release("The OCaml runtime, version 5.2.0+ox\n"), "5.2.0+ox");
+  EXPECT_EQ(release("The OCaml runtime, version " + std::string(100, '5')).size(), 32u) << "cut";
+  EXPECT_EQ(release("The OCaml runtime, version \x1b[2J"), "");
+  EXPECT_EQ(release("The OCaml runtime"), "");
+}
+
+TEST(BinaryRelease, IsOxCamlByItsFunctions) {
+  ElfShape shape = program(3);
+  EXPECT_FALSE(inspect(shape)->is_oxcaml);
+  shape.symtab.push_back({.name = "caml_alloc_local", .value = text + 0x600});
+  EXPECT_TRUE(inspect(shape)->is_oxcaml);
+}
+
 TEST_P(BinaryVersion, HasItsProbes) {
   const int minor = GetParam().minor;
   const auto symbols = all_symbols(minor);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// Entries of enabled programs: who may read them, and when they go.
+#include "enable/enabled_entries.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "inspect/enabled_list.hpp"
+#include "unit/enable/child.hpp"
+
+namespace rtev::enable {
+namespace {
+
+class EnabledEntriesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "writes below /run, which takes root";
+  }
+  static HeldProcess hold(const Child& child) { return std::move(*HeldProcess::hold(child.pid(), 0)); }
+  static void note(const HeldProcess& process, Enabled enabled) {
+    const auto noted = note_enabled(process.pid(), process.start_ticks(), {.enabled = enabled, .place = 0x1000});
+    ASSERT_TRUE(noted) << noted.error().message();
+  }
+  static void await_end(const EnabledEntries& entries) {
+    constexpr int timeout_ms = 10'000;
+    pollfd ended{.fd = entries.event_fd(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(::poll(&ended, 1, timeout_ms), 1);
+  }
+
+  Procfs procfs_;
+  std::optional<Child> child_{std::in_place, [] {}};
+};
+
+TEST_F(EnabledEntriesTest, GoWithTheirProcess) {
+  EnabledEntries entries(procfs_);
+  const HeldProcess process = hold(*child_);
+  note(process, Enabled::on);
+  entries.add(process);
+  entries.remove_ended();
+  EXPECT_EQ(enabled_by_us(process.pid(), process.start_ticks()), Enabled::on);
+  child_.reset();
+  await_end(entries);
+  entries.remove_ended();
+  EXPECT_FALSE(last_enabled_state(process.pid(), process.start_ticks()));
+}
+
+TEST_F(EnabledEntriesTest, OfEarlierRunsGoToo) {
+  const HeldProcess process = hold(*child_);
+  note(process, Enabled::off);
+  EnabledEntries entries(procfs_);
+  EXPECT_EQ(last_enabled_state(process.pid(), process.start_ticks()), Enabled::off);
+  child_.reset();
+  await_end(entries);
+  entries.remove_ended();
+  EXPECT_FALSE(last_enabled_state(process.pid(), process.start_ticks()));
+}
+
+TEST_F(EnabledEntriesTest, AreForRootOnly) {
+  const HeldProcess process = hold(*child_);
+  note(process, Enabled::on);
+  struct stat status{};
+  const std::string path = std::string(enabled_directory) + "/" + std::to_string(process.pid()) + "-" +
+                           std::to_string(process.start_ticks());
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777u, 0600u);
+  Child other([] {},
+              [&] {
+                ::setresuid(12345, 12345, 12345);
+                const bool is_hidden = !enabled_by_us(process.pid(), process.start_ticks()) &&
+                                       last_enabled_state(process.pid(), process.start_ticks()) == Enabled::on;
+                if (!is_hidden) ::_exit(1);
+              });
+  other.go_on();
+  EXPECT_TRUE(procfs_.stat(other.pid()) && !procfs_.stat(other.pid())->ending) << "another user sees too much";
+  forget_enabled(process.pid(), process.start_ticks());
+}
+
+}  // namespace
+}  // namespace rtev::enable
