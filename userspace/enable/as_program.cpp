@@ -5,8 +5,10 @@
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +47,8 @@ std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::fu
   const pid_t child = ::fork();
   if (child < 0) return std::nullopt;
   if (child == 0) {
+    // It waits until its parent holds it.
+    if (!helper::receive(channel->second.get(), false)) ::_exit(1);
     // Whoever waits for the end of these must not wait for a child that hangs.
     const int answer = ::dup2(channel->second.get(), STDIN_FILENO);
     close_but(kept);
@@ -52,10 +56,15 @@ std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::fu
     ::_exit(0);
   }
   channel->second.reset();
+  const UniqueFd held(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  helper::Message begin;
+  bool is_held{held};
+  helper::Writer{begin}(is_held);
+  helper::send(channel->first.get(), begin);
   pollfd answered{.fd = channel->first.get(), .events = POLLIN, .revents = 0};
   std::optional<helper::Message> answer;
   if (::poll(&answered, 1, child_timeout_ms) == 1) answer = helper::receive(channel->first.get(), true);
-  ::kill(child, SIGKILL);
+  ::syscall(SYS_pidfd_send_signal, held.get(), SIGKILL, nullptr, 0);
   ::waitpid(child, nullptr, WNOHANG);  // SIGCHLD is ignored: the kernel forgets it
   return answer;
 }
@@ -63,11 +72,14 @@ std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::fu
 bool become(const Credentials& credentials) {
   const bool overrides =
       (credentials.capabilities >> CAP_DAC_OVERRIDE & 1) != 0 && is_own_user_namespace(credentials.user_namespace);
-  const bool has_ids = ::prctl(PR_SET_KEEPCAPS, 1) == 0 &&
-                       ::setgroups(credentials.groups.size(), credentials.groups.data()) == 0 &&
-                       ::setresgid(credentials.group, credentials.group, credentials.group) == 0 &&
-                       ::setresuid(credentials.user, credentials.user, credentials.user) == 0;
-  if (!has_ids || ::prctl(PR_SET_DUMPABLE, 0) != 0) return false;
+  // Only the ids that count for files: with the others the user could stop or end this process.
+  constexpr auto present = static_cast<uid_t>(-1);
+  if (::setgroups(credentials.groups.size(), credentials.groups.data()) != 0) return false;
+  ::setfsgid(credentials.group);
+  ::setfsuid(credentials.user);
+  if (static_cast<gid_t>(::setfsgid(present)) != credentials.group ||
+      static_cast<uid_t>(::setfsuid(present)) != credentials.user || ::prctl(PR_SET_DUMPABLE, 0) != 0)
+    return false;
   return overrides ? keep_capabilities({CAP_DAC_OVERRIDE}) : keep_capabilities({});
 }
 

@@ -16,8 +16,9 @@ namespace rtev::enable {
 /// then.
 std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::function<helper::Message()>& work);
 
-/// Gives this process the rights of a program: its user and groups, and CAP_DAC_OVERRIDE only if the program has it in
-/// this user namespace. The program's user cannot look into this process. False if that fails (errno).
+/// Gives this process the rights of a program for files: its user and groups, and CAP_DAC_OVERRIDE only if the program
+/// has it in this user namespace. The program's user can neither look into this process nor signal it. False if that
+/// fails (errno).
 bool become(const Credentials& credentials);
 
 }  // namespace rtev::enable

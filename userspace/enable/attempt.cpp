@@ -56,15 +56,22 @@ Started wait_for_events(const Target& target, std::uint64_t state, std::uint64_t
   return started;
 }
 
+/// How long children may take to be looked at.
+constexpr std::uint64_t mend_children_ns = 1'000'000'000;
+
 /// A child that was forked while the hook was replaced has a copy of it.
 void mend_children(const Procfs& procfs, const Target& target, const ReplacedHook& hook, std::uint64_t since_ticks,
                    const Supervision& supervision) {
+  const std::uint64_t end_ns = monotonic_ns() + mend_children_ns;
+  const std::uint32_t user = target.users_program().user;
   for (const std::int32_t pid : procfs.pids()) {
     if (pid == target.process.pid()) continue;
+    if (monotonic_ns() > end_ns) return;
     const auto stat = procfs.stat(pid);
     if (!stat || stat->kernel_thread || stat->start_ticks + 1 < since_ticks) continue;
     if (stat->parent != target.process.pid() && stat->comm != target.comm) continue;
-    if (supervision.silent.reason(pid, stat->start_ticks)) continue;
+    // Others could let the worker wait, and this program's user be charged for that.
+    if (procfs.user(pid) != user || supervision.silent.reason(pid, stat->start_ticks)) continue;
     const Progress::Scope at_work = supervision.progress.work_on(pid);
     auto process = HeldProcess::hold(pid, stat->start_ticks);
     const auto child = process ? find_target(procfs, std::move(*process)) : std::unexpected(process.error());

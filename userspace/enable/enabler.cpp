@@ -44,7 +44,11 @@ constexpr std::uint64_t end_timeout_ns = 4'000'000'000;
   // To look into processes, to attach BPF programs, and to be their user where it is checked what they may do.
   keep_capabilities({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, CAP_CHECKPOINT_RESTORE, CAP_BPF,
                      CAP_PERFMON, CAP_SETUID, CAP_SETGID});
-  supervisor->run();
+  {
+    // Its destructor ends the worker, and takes the lock of the journal from it.
+    Supervisor running = std::move(*supervisor);
+    running.run();
+  }
   ::_exit(0);
 }
 

@@ -119,7 +119,7 @@ Checked<void> HeldProcess::check_unchanged() const {
 
 Checked<Credentials> HeldProcess::read_credentials() const {
   const auto text = read("status");
-  const auto status = text.transform(parse_status);
+  const auto status = text.and_then(parse_status);
   const auto map = read("uid_map");
   const UniqueFd name_space = open("ns/user", O_RDONLY);
   struct stat user_namespace{}, memory{};

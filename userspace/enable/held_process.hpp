@@ -61,19 +61,19 @@ class HeldProcess {
   /// before something is changed.
   Checked<void> check_unchanged() const;
 
+  bool has_ended() const;
   /// Its directory in /proc.
   const UniqueFd& directory() const { return directory_; }
   /// Opens a file of that directory.
   UniqueFd open(const char* name, int flags) const;
   /// Reads the first bytes of such a file; nothing if the process is gone.
-  std::optional<std::string> read(const char* name, std::size_t max_bytes = 64 << 10) const;
+  std::optional<std::string> read(const char* name, std::size_t max_bytes = 1 << 20) const;
   /// A variable of the environment that the program was started with.
   std::optional<std::string> started_with(std::string_view name) const;
 
  private:
   HeldProcess(std::int32_t pid, UniqueFd pidfd, UniqueFd directory)
       : pid_(pid), pidfd_(std::move(pidfd)), directory_(std::move(directory)) {}
-  bool has_ended() const;
   bool is_secure() const;
   Checked<void> look(std::uint64_t start_ticks);
   Checked<Credentials> read_credentials() const;

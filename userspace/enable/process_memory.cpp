@@ -65,7 +65,9 @@ std::optional<std::string> ProcessMemory::text(std::uint64_t address, std::size_
 }
 
 bool ProcessMemory::write_word(std::uint64_t address, std::uint64_t value) const {
-  if (address % sizeof value != 0) return false;
+  // The page first, since a write that waits for it holds the lock, too.
+  std::uint64_t present = 0;
+  if (address % sizeof value != 0 || touch(address, &present, sizeof present) != sizeof present) return false;
   return ::pwrite(fd_.get(), &value, sizeof value, static_cast<off_t>(address)) == sizeof value;
 }
 

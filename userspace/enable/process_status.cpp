@@ -48,12 +48,15 @@ std::uint64_t memory_left(const std::filesystem::path& root, std::string_view pa
 
 }  // namespace
 
-ProcessStatus parse_status(std::string_view text) {
+std::optional<ProcessStatus> parse_status(std::string_view text) {
   ProcessStatus status;
+  int needed = 4;
+  if (!text.ends_with('\n')) return std::nullopt;
   while (!text.empty()) {
     std::string_view line = take_until(text, '\n');
     const std::string_view key = line.substr(0, line.find(':'));
     line.remove_prefix(std::min(line.size(), key.size() + 1));
+    if (key == "NSpid" || key == "Uid" || key == "Gid" || key == "CapEff") --needed;
     if (key == "NSpid") {
       while (const auto number = take_number<std::int32_t>(line)) status.ns_pid = number;
     } else if (key == "Uid") {
@@ -72,7 +75,7 @@ ProcessStatus parse_status(std::string_view text) {
       status.memory_bytes = take_number<std::uint64_t>(line) << 10;
     }
   }
-  return status;
+  return needed == 0 ? std::optional(std::move(status)) : std::nullopt;
 }
 
 ProcessLimits parse_limits(std::string_view text) {

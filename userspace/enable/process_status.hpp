@@ -24,7 +24,8 @@ struct ProcessStatus {
   int seccomp = 0;                 ///< 0: no filter
   std::uint64_t memory_bytes = 0;  ///< VmSize
 };
-ProcessStatus parse_status(std::string_view text);
+/// Nothing if the text is cut, or lacks one of these.
+std::optional<ProcessStatus> parse_status(std::string_view text);
 
 /// Soft limits; UINT64_MAX: none.
 struct ProcessLimits {

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/clock.hpp"
+#include "inspect/procfs.hpp"
 
 namespace rtev::enable {
 
@@ -22,17 +23,36 @@ void Progress::Unmap::operator()(Shared* shared) const {
 
 Progress::Work Progress::current() const {
   while (true) {
-    const std::uint64_t since_ns = shared_->since_ns;
-    const std::int32_t pid = shared_->pid;
-    // Otherwise the pid may belong to another time.
-    if (since_ns == shared_->since_ns) return {.pid = since_ns == 0 ? 0 : pid, .since_ns = since_ns};
+    Work work{.since_ns = shared_->since_ns};
+    work.pid = shared_->pid;
+    work.start_ticks = shared_->start_ticks;
+    work.user = shared_->user;
+    // Otherwise these may belong to another time.
+    if (work.since_ns == shared_->since_ns) return work.since_ns == 0 ? Work{} : work;
   }
 }
 
-void Progress::set(std::int32_t pid) const {
+void Progress::set(const Work& work) const {
   shared_->since_ns = 0;
-  shared_->pid = pid;
-  if (pid != 0) shared_->since_ns = monotonic_ns();
+  shared_->pid = work.pid;
+  shared_->start_ticks = work.start_ticks;
+  shared_->user = work.user;
+  shared_->since_ns = work.since_ns;
+}
+
+Progress::Scope Progress::work_on(std::int32_t pid) const {
+  const Procfs procfs;
+  const auto stat = procfs.stat(pid);
+  return {*this, Work{.pid = pid,
+                      .start_ticks = stat ? stat->start_ticks : 0,
+                      .user = procfs.user(pid),
+                      .since_ns = monotonic_ns()}};
+}
+
+/// The time for the outer process goes on; but not that for which the worker was idle.
+Progress::Scope::~Scope() {
+  if (outer_.since_ns != 0 && progress_.current().since_ns == 0) outer_.since_ns = monotonic_ns();
+  progress_.set(outer_);
 }
 
 }  // namespace rtev::enable

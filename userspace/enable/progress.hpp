@@ -15,39 +15,44 @@ class Progress {
   static Result<Progress> create();
 
   struct Work {
-    std::int32_t pid = 0;  ///< 0: none
+    std::int32_t pid = 0;           ///< 0: none
+    std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat
+    std::uint32_t user = 0;         ///< charged_user() of the process, when the work began: it may be gone by now
     std::uint64_t since_ns = 0;
   };
   Work current() const;
-  void reset() { set(0); }
+  void reset() { set({}); }
 
-  /// As long as it exists, the worker works on this process; 0: it may wait for as long as it likes.
+  /// As long as it exists, the worker works on this process.
   class Scope {
    public:
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
-    ~Scope() { progress_.set(outer_pid_); }
+    ~Scope();
 
    private:
     friend class Progress;
-    Scope(const Progress& progress, std::int32_t pid) : progress_(progress), outer_pid_(progress.current().pid) {
-      progress_.set(pid);
+    Scope(const Progress& progress, const Work& work) : progress_(progress), outer_(progress.current()) {
+      progress_.set(work);
     }
     const Progress& progress_;
-    std::int32_t outer_pid_;
+    Work outer_;
   };
-  Scope work_on(std::int32_t pid) const { return {*this, pid}; }
+  Scope work_on(std::int32_t pid) const;
+  /// The worker may wait for as long as it likes.
+  Scope idle() const { return {*this, Work{}}; }
 
  private:
   struct Shared {
-    std::atomic<std::uint64_t> since_ns;
+    std::atomic<std::uint64_t> since_ns, start_ticks;
     std::atomic<std::int32_t> pid;
+    std::atomic<std::uint32_t> user;
   };
   struct Unmap {
     void operator()(Shared* shared) const;
   };
   explicit Progress(Shared* shared) : shared_(shared) {}
-  void set(std::int32_t pid) const;
+  void set(const Work& work) const;
 
   std::unique_ptr<Shared, Unmap> shared_;
 };

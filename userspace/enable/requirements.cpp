@@ -138,12 +138,13 @@ Requirements check_requirements(const Target& target, bool allow_confined) {
   List list;
   const HeldProcess& process = target.process;
   const auto status_text = process.read("status"), limits_text = process.read("limits");
+  const auto parsed_status = status_text.and_then(parse_status);
   const auto groups = process.read("cgroup");
-  if (!status_text || !limits_text || !groups) {
+  if (!parsed_status || !limits_text || !groups) {
     list.add(EnableResult::gone, "process", false, "it ended", {});
     return {.list = list.take()};
   }
-  const ProcessStatus status = parse_status(*status_text);
+  const ProcessStatus& status = *parsed_status;
   const ProcessLimits limits = parse_limits(*limits_text);
   const bool is_free = status.tracer_pid == 0;
   list.add(EnableResult::debugged, "debugger", is_free, is_free ? "none" : "one is attached", "detach the debugger");
@@ -171,7 +172,8 @@ Requirements check_requirements(const Target& target, bool allow_confined) {
   if (path->empty() && place && place->is_usable()) {
     const std::uint64_t text = find_temporary_directory(target);
     auto other = text != 0 ? look_at_ring_place(process, temporary_directory) : std::nullopt;
-    if (other && other->is_usable() && lacks_space(*other, bytes).empty() && memory >= memory_needed(*other)) {
+    // Anybody can fill a /tmp in memory: then the program's next write to a new page of its ring ends it (SIGBUS).
+    if (other && other->is_usable() && !other->is_memory && lacks_space(*other, bytes).empty()) {
       place = std::move(other);
       requirements.directory = temporary_directory;
       requirements.directory_text = text;

@@ -35,8 +35,8 @@ void pass(Archive&& archive, RingPlace& place) {
 
 /// A process's own name for its ring's file; empty if the process is gone.
 std::string ring_name(const HeldProcess& process) {
-  const auto status = process.read("status");
-  return status ? std::to_string(parse_status(*status).ns_pid) + ".events" : std::string();
+  const auto status = process.read("status").and_then(parse_status);
+  return status ? std::to_string(status->ns_pid) + ".events" : std::string();
 }
 
 /// Why no file can be made there whatever the rights: errno, or 0.
@@ -60,33 +60,32 @@ struct Beginnings {
 UniqueFd open_as_program(const HeldProcess& process, const std::string& path, RingPlace& place) {
   MountTables mounts;
   const Beginnings begin(process);
-  auto directory = SafePath(process.credentials(), process.pid(), &mounts).open(begin.root, begin.work, path);
-  struct statfs system{};
-  if (directory && ::fstatfs(directory->get(), &system) != 0) place.open_error = errno;
+  auto directory = SafePath(process.credentials(), process.pid(), mounts).open(begin.root, begin.work, path);
   if (!directory) {
     place.is_unsafe = directory.error().code == unsafe_file_system;
     place.insecure = directory.error().insecure;
     if (!place.is_unsafe && place.insecure.empty()) place.open_error = directory.error().code;
     return {};
   }
+  struct statfs system{};
+  UniqueFd held(::fcntl(directory->fd(), F_DUPFD_CLOEXEC, 0));
+  if (!held || ::fstatfs(held.get(), &system) != 0) {
+    place.open_error = errno;
+    return {};
+  }
   place.is_memory = system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
   place.free_bytes =
       system.f_type == RAMFS_MAGIC ? UINT64_MAX : system.f_bavail * static_cast<std::uint64_t>(system.f_bsize);
   place.free_files = system.f_files == 0 ? UINT64_MAX : system.f_ffree;
-  place.access_error = (system.f_flags & ST_RDONLY) != 0 ? EROFS : obstacle_in(*directory);
+  place.access_error = (system.f_flags & ST_RDONLY) != 0 ? EROFS : obstacle_in(held);
   if (place.access_error != 0) return {};
   if (!become(process.credentials())) {
     place.access_error = errno;
     return {};
   }
-  // The program has to reach it, too.
-  auto reached = SafePath(process.credentials(), process.pid(), nullptr).open(begin.root, begin.work, path);
-  if (!reached) place.access_error = reached.error().code != 0 ? reached.error().code : EAGAIN;
-  struct stat checked{}, found{};
-  if (reached && (::fstat(directory->get(), &checked) != 0 || ::fstat(reached->get(), &found) != 0 ||
-                  checked.st_dev != found.st_dev || checked.st_ino != found.st_ino))
-    place.access_error = EAGAIN;
-  return place.access_error == 0 ? std::move(*reached) : UniqueFd();
+  // The program has to come there, too.
+  place.access_error = directory->obstacle();
+  return place.access_error == 0 ? std::move(held) : UniqueFd();
 }
 
 /// Makes a file without a name, which shows what the kernel allows; where the file system has none, its rights count.
@@ -109,11 +108,24 @@ bool leads_to(const Procfs& procfs, const UniqueFd& directory, const std::string
   return found && found->inode == inode;
 }
 
+bool belongs_to_program(const Credentials& credentials, const UniqueFd& directory, const std::string& name) {
+  struct stat file{};
+  return ::fstatat(directory.get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(file.st_mode) &&
+         file.st_uid == credentials.user;
+}
+
+bool is_own_mount_namespace(const HeldProcess& process) {
+  const UniqueFd other = process.open("ns/mnt", O_RDONLY);
+  struct stat own_status{}, status{};
+  return other && ::fstat(other.get(), &status) == 0 && ::stat("/proc/self/ns/mnt", &own_status) == 0 &&
+         status.st_ino == own_status.st_ino;
+}
+
 /// Removes it, in a child process that has the rights of the program.
 bool remove_as_program(const Procfs& procfs, const Credentials& credentials, const UniqueFd& directory,
                        const std::string& name, std::uint64_t inode) {
-  return leads_to(procfs, directory, name, inode) && become(credentials) &&
-         ::unlinkat(directory.get(), name.c_str(), 0) == 0;
+  return leads_to(procfs, directory, name, inode) && belongs_to_program(credentials, directory, name) &&
+         become(credentials) && ::unlinkat(directory.get(), name.c_str(), 0) == 0;
 }
 
 Message answer(bool is_done) {
@@ -200,13 +212,15 @@ bool remove_ring_file(const Procfs& procfs, const HeldProcess& process, const st
   return is_done(run_in_child({process.directory().get()}, [&] {
     const Beginnings begin(process);
     // The kernel names it as this process sees it if both are in one mount namespace: also below a root of the program.
-    const UniqueFd own_root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const UniqueFd own_root(is_own_mount_namespace(process) ? ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1);
     MountTables mounts;
-    const SafePath safe(process.credentials(), process.pid(), &mounts);
+    const SafePath safe(process.credentials(), process.pid(), mounts);
     for (const UniqueFd* root : {&begin.root, &own_root}) {
+      if (!*root) continue;
       const auto directory = safe.open(*root, begin.work, folder);
-      if (directory && leads_to(procfs, *directory, name, inode))
-        return answer(remove_as_program(procfs, process.credentials(), *directory, name, inode));
+      const UniqueFd held(directory ? ::fcntl(directory->fd(), F_DUPFD_CLOEXEC, 0) : -1);
+      if (held && leads_to(procfs, held, name, inode))
+        return answer(remove_as_program(procfs, process.credentials(), held, name, inode));
     }
     return answer(false);
   }));

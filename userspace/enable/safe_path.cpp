@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -43,7 +44,7 @@ void push(std::vector<std::string>& left, std::string_view path) {
 
 std::expected<void, Obstacle> SafePath::check(const UniqueFd& directory) const {
   struct stat status{};
-  if (mounts_ != nullptr && !mounts_->check(directory.get(), pid_, true)) return failed(unsafe_file_system);
+  if (!may_answer(directory)) return failed(unsafe_file_system);
   if (::fstat(directory.get(), &status) != 0) return failed(errno);
   if (!S_ISDIR(status.st_mode)) return failed(ENOTDIR);
   if (!is_trusted(status.st_uid, credentials_))
@@ -54,14 +55,21 @@ std::expected<void, Obstacle> SafePath::check(const UniqueFd& directory) const {
   return {};
 }
 
-std::expected<UniqueFd, Obstacle> SafePath::open(const UniqueFd& root, const UniqueFd& start,
-                                                 std::string_view path) const {
-  const auto copy_of = [](const UniqueFd& fd) { return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)); };
-  // The directories on the way, so that ".." is the one that was checked.
-  std::vector<UniqueFd> way;
-  way.push_back(copy_of(path.starts_with('/') ? root : start));
-  if (!way.back()) return failed(errno);
-  if (auto is_safe = check(way.back()); !is_safe) return std::unexpected(std::move(is_safe.error()));
+int SafeDirectory::obstacle() const {
+  for (const UniqueFd& directory : opened_)
+    if (::syscall(SYS_faccessat2, directory.get(), "", X_OK, AT_EACCESS | AT_EMPTY_PATH) != 0) return errno;
+  return 0;
+}
+
+std::expected<SafeDirectory, Obstacle> SafePath::open(const UniqueFd& root, const UniqueFd& start,
+                                                      std::string_view path) const {
+  SafeDirectory found;
+  std::vector<UniqueFd>& opened = found.opened_;
+  opened.emplace_back(::fcntl((path.starts_with('/') ? root : start).get(), F_DUPFD_CLOEXEC, 0));
+  if (!opened.back()) return failed(errno);
+  if (auto is_safe = check(opened.back()); !is_safe) return std::unexpected(std::move(is_safe.error()));
+  // The directories from the beginning to the present one, so that ".." is the one that was checked.
+  std::vector<std::size_t> way{0};
   std::vector<std::string> left;
   push(left, path);
   for (int links = 0; !left.empty();) {
@@ -73,12 +81,15 @@ std::expected<UniqueFd, Obstacle> SafePath::open(const UniqueFd& root, const Uni
       if (way.size() > 1) way.pop_back();
       continue;
     }
-    UniqueFd next(::openat(way.back().get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    UniqueFd next(::openat(opened[way.back()].get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!next) return failed(errno);
+    if (!may_answer(next)) return failed(unsafe_file_system);
     struct stat status{};
-    if (!next || ::fstat(next.get(), &status) != 0) return failed(errno);
+    if (::fstat(next.get(), &status) != 0) return failed(errno);
     if (!S_ISLNK(status.st_mode)) {
       if (auto is_safe = check(next); !is_safe) return std::unexpected(std::move(is_safe.error()));
-      way.push_back(std::move(next));
+      way.push_back(opened.size());
+      opened.push_back(std::move(next));
       continue;
     }
     if (!is_trusted(status.st_uid, credentials_)) return belongs_to(status.st_uid, "a link on the way to it");
@@ -93,7 +104,8 @@ std::expected<UniqueFd, Obstacle> SafePath::open(const UniqueFd& root, const Uni
     }
     push(left, text);
   }
-  return std::move(way.back());
+  found.last_ = way.back();
+  return found;
 }
 
 }  // namespace rtev::enable

@@ -2,9 +2,11 @@
 // Opens directories that only a program itself, or root, can replace or change.
 #pragma once
 
+#include <cstddef>
 #include <expected>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/unique_fd.hpp"
 #include "enable/held_process.hpp"
@@ -18,25 +20,38 @@ struct Obstacle {
   std::string insecure{};  ///< who could replace the directory, or files in it
 };
 
+/// A directory that was opened, and all directories on the way to it (O_PATH).
+class SafeDirectory {
+ public:
+  int fd() const { return opened_[last_].get(); }
+  /// Whether this process, with the rights that it has now, would come there, too. Looks nothing up again. errno, or 0.
+  int obstacle() const;
+
+ private:
+  friend class SafePath;
+  std::vector<UniqueFd> opened_;
+  std::size_t last_ = 0;
+};
+
 /// Opens directories as a program would, one component after the other. Each one has to belong to root, to the
 /// program's user or to the root of its user namespace, and neither its group nor others may write to it, unless it is
 /// sticky. That holds for all on the way to it, too, and for links. One thread.
 class SafePath {
  public:
-  /// `mounts`: nothing is opened in a file system that may not answer. Null: that was looked at before.
-  SafePath(const Credentials& credentials, std::int32_t pid, MountTables* mounts)
+  /// Nothing is opened in a file system that may not answer.
+  SafePath(const Credentials& credentials, std::int32_t pid, MountTables& mounts)
       : credentials_(credentials), pid_(pid), mounts_(mounts) {}
 
-  /// Opens `path` with O_PATH: from `root` if it is absolute, else from `start`, whose parents do not count. "" is
-  /// `start`.
-  std::expected<UniqueFd, Obstacle> open(const UniqueFd& root, const UniqueFd& start, std::string_view path) const;
+  /// From `root` if `path` is absolute, else from `start`, whose parents do not count. "" is `start`.
+  std::expected<SafeDirectory, Obstacle> open(const UniqueFd& root, const UniqueFd& start, std::string_view path) const;
 
  private:
+  bool may_answer(const UniqueFd& file) const { return mounts_.check(file.get(), pid_, true).has_value(); }
   std::expected<void, Obstacle> check(const UniqueFd& directory) const;
 
   const Credentials& credentials_;
   std::int32_t pid_;
-  MountTables* mounts_;
+  MountTables& mounts_;
 };
 
 }  // namespace rtev::enable

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "enable/progress.hpp"
 #include "inspect/procfs.hpp"
 
 namespace rtev::enable {
@@ -19,13 +20,11 @@ namespace rtev::enable {
 /// alone.
 class SilentProcesses {
  public:
-  void add(std::int32_t pid);
+  void add(const Progress::Work& work);
   /// Why this process is to be left alone; nothing if it is not. `start_ticks`: 0 if not known.
   std::optional<std::string> reason(std::int32_t pid, std::uint64_t start_ticks) const;
 
  private:
-  std::optional<uid_t> user_of(std::int32_t pid) const;
-
   Procfs procfs_;
   std::set<std::pair<std::int32_t, std::uint64_t>> processes_;  ///< pid and start time
   std::map<uid_t, int> by_user_;                                ///< how many

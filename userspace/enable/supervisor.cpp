@@ -40,8 +40,9 @@ constexpr std::uint64_t watch_timeout_ns = 3'000'000'000 + work_timeout_ns;
 /// How long a worker may take to start.
 constexpr int worker_start_timeout_ms = 10'000;
 
-/// How long a worker may take to end once its socket is closed: longer than an attempt on a program takes.
-constexpr int end_timeout_ms = 500;
+/// How long a worker may take to end once its socket is closed: longer than an attempt on a program takes, and than
+/// removing files of rings does.
+constexpr int end_timeout_ms = 1500;
 
 /// How long programs may take to be as they were.
 constexpr std::uint64_t finish_timeout_ns = 2'000'000'000;
@@ -196,7 +197,7 @@ std::optional<EnableAnswer> Supervisor::start_worker() {
 void Supervisor::work(int channel) {
   const auto send = [&](EnableAnswer answer) {
     // It may have to wait until the tracer takes the answer.
-    const Progress::Scope idle = progress_.work_on(0);
+    const Progress::Scope idle = progress_.idle();
     helper::send(channel, encoded(std::move(answer)));
   };
   auto programs = kernel::EnablePrograms::load();
@@ -224,7 +225,7 @@ void Supervisor::abandon_worker() {
 /// False if that was done too often, or fails.
 bool Supervisor::replace_worker() {
   abandon_worker();
-  if (const std::int32_t pid = progress_.current().pid; pid != 0) silent_.add(pid);
+  if (const Progress::Work work = progress_.current(); work.pid != 0) silent_.add(work);
   progress_.reset();
   if (++replaced_ > max_replaced) return false;
   if (!guardian_.renew()) {

@@ -164,8 +164,11 @@ Checked<Mapping> check_places(const Target& target, const Mappings& mappings) {
   const Mapping* const hook = mappings.find(target.hook());
   const bool same_file = code != nullptr && hook != nullptr && hook->inode == code->inode &&
                          hook->device == code->device && hook->path == code->path;
+  const std::uint64_t directory = target.place(target.runtime.start_sites.directory);
   const bool variables = mappings.is_variable(target.hook()) && mappings.is_variable(target.flags().enabled) &&
-                         mappings.is_variable(target.flags().paused);
+                         mappings.is_variable(target.flags().paused) &&
+                         mappings.is_variable(target.place(target.runtime.start_sites.blocking_hook)) &&
+                         (directory == 0 || mappings.is_variable(directory));
   if (same_file && variables) return *code;
   return refuse(EnableResult::unexpected_value, "its runtime is not mapped as its file says");
 }

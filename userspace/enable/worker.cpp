@@ -363,7 +363,7 @@ void Worker::end_waits(std::uint64_t now_ns) {
       proved_.insert(what);
       first_of_.erase(first);
     }
-    const bool is_gone = !program.target->memory().is_alive();
+    const bool is_gone = program.target->process.has_ended() || !program.target->memory().is_alive();
     if (!is_gone && program.watched_until_ns ? now_ns >= *program.watched_until_ns : is_gone) over.push_back(pid);
     const bool is_late = program.deadline_ns && now_ns >= *program.deadline_ns;
     if (program.watched_until_ns || (!is_gone && !is_late)) continue;
@@ -375,6 +375,7 @@ void Worker::end_waits(std::uint64_t now_ns) {
 
 /// The program was answered. If it was tried it is watched for a while: it may come to harm.
 void Worker::give_up(Program& program, std::uint64_t now_ns) {
+  const Progress::Scope at_work = supervision_.progress.work_on(program.request.pid);
   end_attempts(procfs_, *program.target, program.prepared, journal_);
   program.watched_until_ns = program.was_tried ? now_ns + watch_ns : now_ns;
   [[maybe_unused]] const auto wanted = programs_.want(program.request.pid, no_reports);
@@ -407,6 +408,8 @@ void Worker::attempt(Program& program, std::uint64_t now_ns) {
     return give_up(program, now_ns);
   }
   if (*started == Started::yes) return came_on(program, now_ns);
+  // Who does not get on takes half of the time at the most: others are tried meanwhile.
+  next_attempt_ns_[program.target->users_program().user] = now_ns + (now_ns - begin_ns);
   // If its thread has no domain, and after the longest attempt, it is tried again when it runs the next time.
   const bool goes_on = now_ns - begin_ns >= program.window_ns && program.window_ns < max_replaced_ns;
   program.window_ns = goes_on ? window_growth * program.window_ns : first_window_ns;
@@ -431,7 +434,7 @@ void Worker::came_on(Program& program, std::uint64_t now_ns) {
 
 void Worker::harmed(const Program& program, std::uint32_t signal) {
   if (!program.was_tried) {
-    answer(program, EnableResult::gone, monotonic_ns());
+    if (!program.watched_until_ns) answer(program, EnableResult::gone, monotonic_ns());
     return forget(program.request.pid);
   }
   const UsersProgram what = program.target->users_program();
@@ -485,6 +488,7 @@ void Worker::answer(const Program& program, EnableResult result, std::uint64_t n
 void Worker::forget(std::int32_t pid) {
   programs_.forget(pid);
   if (const auto waiting = waiting_.find(pid); waiting != waiting_.end()) {
+    const Progress::Scope at_work = supervision_.progress.work_on(pid);
     end_attempts(procfs_, *waiting->second.target, waiting->second.prepared, journal_);
     waiting_.erase(waiting);
   }

@@ -37,16 +37,17 @@ class SafePathTest : public ::testing::Test {
     ASSERT_EQ(::lchown((dir_ / path).c_str(), owner, owner), 0);
   }
   auto open(const std::string& path) const {
+    MountTables mounts;
     const UniqueFd root(::open(path.starts_with("/") ? "/" : dir_.path().c_str(), O_PATH | O_CLOEXEC));
-    return SafePath(credentials_, ::getpid(), nullptr).open(root, root, path);
+    return SafePath(credentials_, ::getpid(), mounts).open(root, root, path);
   }
   std::string insecure(const std::string& path) const {
     const auto opened = open(path);
     return opened ? "opened" : opened.error().insecure;
   }
-  static bool is_same(const UniqueFd& fd, const fs::path& path) {
+  static bool is_same(const SafeDirectory& directory, const fs::path& path) {
     struct stat first{}, second{};
-    return ::fstat(fd.get(), &first) == 0 && ::stat(path.c_str(), &second) == 0 && first.st_ino == second.st_ino;
+    return ::fstat(directory.fd(), &first) == 0 && ::stat(path.c_str(), &second) == 0 && first.st_ino == second.st_ino;
   }
 
   test::TempDir dir_;
