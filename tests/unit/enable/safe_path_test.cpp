@@ -18,13 +18,13 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr uid_t user = 12345, attacker = 54321;
+constexpr uid_t path_user = 12345, path_attacker = 54321;
 
 class SafePathTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "makes files of other users, which takes root";
-    make("", user, 0755);
+    make("", path_user, 0755);
   }
   /// A directory below that of the test.
   void make(const fs::path& path, uid_t owner, mode_t mode) const {
@@ -51,12 +51,12 @@ class SafePathTest : public ::testing::Test {
   }
 
   test::TempDir dir_;
-  Credentials credentials_{.user = user, .group = user};
+  Credentials credentials_{.user = path_user, .group = path_user};
 };
 
 TEST_F(SafePathTest, OpensDirectoriesOfTheUserAndOfRoot) {
   make("of_root", 0, 0755);
-  make("of_root/of_user", user, 0700);
+  make("of_root/of_user", path_user, 0700);
   const auto opened = open("of_root/of_user");
   ASSERT_TRUE(opened) << opened.error().insecure;
   EXPECT_TRUE(is_same(*opened, dir_ / "of_root/of_user"));
@@ -67,62 +67,62 @@ TEST_F(SafePathTest, OpensDirectoriesOfTheUserAndOfRoot) {
 TEST_F(SafePathTest, OpensASharedDirectoryThatIsSticky) {
   make("shared", 0, 01777);
   EXPECT_TRUE(open("shared"));
-  make("shared/own", user, 0700);
+  make("shared/own", path_user, 0700);
   EXPECT_TRUE(open("shared/own"));
 }
 
 TEST_F(SafePathTest, RefusesWhatOthersOwn) {
-  make("of_attacker", attacker, 0755);
-  make("of_attacker/of_user", user, 0755);
+  make("of_attacker", path_attacker, 0755);
+  make("of_attacker/of_user", path_user, 0755);
   EXPECT_THAT(insecure("of_attacker"), HasSubstr("belongs to user 54321"));
   EXPECT_THAT(insecure("of_attacker/of_user"), HasSubstr("belongs to user 54321"));
 }
 
 TEST_F(SafePathTest, RefusesWhereOthersMayWrite) {
-  make("of_group", user, 0775);
-  make("of_all", user, 0757);
-  make("of_all/of_user", user, 0700);
+  make("of_group", path_user, 0775);
+  make("of_all", path_user, 0757);
+  make("of_all/of_user", path_user, 0700);
   EXPECT_THAT(insecure("of_group"), HasSubstr("group or others may write"));
   EXPECT_THAT(insecure("of_all"), HasSubstr("group or others may write"));
   EXPECT_THAT(insecure("of_all/of_user"), HasSubstr("group or others may write"));
 }
 
 TEST_F(SafePathTest, FollowsLinksOfTheUserAndOfRootOnly) {
-  make("place", user, 0755);
+  make("place", path_user, 0755);
   make("shared", 0, 01777);
-  link("../place", "shared/of_user", user);
+  link("../place", "shared/of_user", path_user);
   link("../place", "shared/of_root", 0);
-  link("../place", "shared/of_attacker", attacker);
+  link("../place", "shared/of_attacker", path_attacker);
   EXPECT_TRUE(open("shared/of_user"));
   EXPECT_TRUE(open("shared/of_root"));
   EXPECT_THAT(insecure("shared/of_attacker"), HasSubstr("a link on the way to it belongs to user 54321"));
 }
 
 TEST_F(SafePathTest, ChecksWhereALinkLeads) {
-  make("of_attacker", attacker, 0755);
-  link("of_attacker", "link", user);
-  link((dir_ / "of_attacker").native(), "absolute", user);
+  make("of_attacker", path_attacker, 0755);
+  link("of_attacker", "link", path_user);
+  link((dir_ / "of_attacker").native(), "absolute", path_user);
   EXPECT_THAT(insecure("link"), HasSubstr("belongs to user 54321"));
   EXPECT_THAT(insecure((dir_ / "absolute").native()), HasSubstr("belongs to user 54321"));
 }
 
 TEST_F(SafePathTest, DoesNotLeaveTheWorkingDirectory) {
-  make("place", user, 0755);
-  link("/", "away", user);
+  make("place", path_user, 0755);
+  link("/", "away", path_user);
   EXPECT_TRUE(open("place/.."));
   EXPECT_EQ(open("..").error().code, ELOOP);
   EXPECT_EQ(open("away").error().code, ELOOP);
 }
 
 TEST_F(SafePathTest, EndsWhereLinksGoInCircles) {
-  link("second", "first", user);
-  link("first", "second", user);
+  link("second", "first", path_user);
+  link("first", "second", path_user);
   EXPECT_EQ(open("first").error().code, ELOOP);
 }
 
 TEST_F(SafePathTest, OpensNoFile) {
   ASSERT_TRUE(UniqueFd(::open((dir_ / "file").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600)));
-  ASSERT_EQ(::chown((dir_ / "file").c_str(), user, user), 0);
+  ASSERT_EQ(::chown((dir_ / "file").c_str(), path_user, path_user), 0);
   EXPECT_EQ(open("file").error().code, ENOTDIR);
   EXPECT_EQ(open("none").error().code, ENOENT);
 }
