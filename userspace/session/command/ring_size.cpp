@@ -45,7 +45,8 @@ RingLimits ring_limits(const std::string& directory) {
   if (::statfs(directory.c_str(), &system) != 0) return limits;
   limits.free = system.f_bavail * static_cast<std::uint64_t>(system.f_bsize);
   // What lies there counts as memory of whoever writes it.
-  if (system.f_type == TMPFS_MAGIC) limits.free = std::min(limits.free, enable::memory_left(read_small_file("/proc/self/cgroup", 4096).value_or("")));
+  if (system.f_type == TMPFS_MAGIC)
+    limits.free = std::min(limits.free, enable::memory_left(read_small_file("/proc/self/cgroup", 4096).value_or("")));
   return limits;
 }
 
