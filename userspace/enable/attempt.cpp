@@ -47,8 +47,11 @@ bool has_looked(const Target& target, std::uint64_t state) {
 Started wait_for_events(const Target& target, std::uint64_t state, std::uint64_t deadline_ns) {
   Started started = Started::no;
   for (int looks = 0; monotonic_ns() < deadline_ns; ++looks) {
-    if (looks > 0 && has_looked(target, state)) started = Started::begun;
-    if (looks % looks_between_requests == 0 && !request_interrupt(target, state)) return started;
+    if (looks % looks_between_requests == 0) {
+      // Before the words are written again.
+      if (looks > 0 && has_looked(target, state)) started = Started::begun;
+      if (!request_interrupt(target, state)) return started;
+    }
     if (const auto enabled = target.memory().word(target.flags().enabled); enabled.value_or(0) != 0)
       return enabled == 1 ? Started::yes : started;
     std::this_thread::sleep_for(look_interval);
