@@ -38,7 +38,6 @@ const std::vector<std::string> checks{
     "DeliveryLive.DeliversAllEventsUpToSigkill",
     "SchedLive.SwitchesAreThoseOfOcamlThreadsByDefault",
     "ConfinementLive.UnderSudoItIsTheCaller",
-    "HostileEnableLive.OnlyRemovedRingsAreFreed",
     "HostileEnableLive.ASetUserIdProgramIsNotWrittenToAfterAKill",
     "Places/PlantedInLive.NoProgramDiesAndNoFileIsWritten/*",
 };
