@@ -100,7 +100,7 @@ std::optional<std::string> own_directory(const Target& target) {
   return *pointer == 0 ? std::string() : target.memory().text(*pointer, max_path_bytes);
 }
 
-/// Whether the place has room: the name of what is missing, or null.
+/// What space the place lacks for a ring of this size; empty if it has enough.
 std::string lacks_space(const RingPlace& place, std::uint64_t bytes) {
   if (place.free_bytes >= bytes && place.free_files > 0) return {};
   return fmt::format("{} free, {} for the ring at most", megabytes(place.free_bytes), megabytes(bytes));

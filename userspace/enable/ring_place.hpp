@@ -62,8 +62,8 @@ class RingFile {
   std::uint64_t inode_;
 };
 
-/// Removes the file of this inode and name, with the rights of a program, if that is what the name leads to.
-/// `directory` is as the kernel names it. False if the file stays. May take a second.
+/// Removes the file of this inode with the rights of the program, if `path`, as the kernel names it, still leads to it.
+/// False if the file stays. May take a second.
 bool remove_ring_file(const Procfs& procfs, const HeldProcess& process, const std::string& path, std::uint64_t inode);
 
 }  // namespace rtev::enable
