@@ -252,7 +252,7 @@ TEST_F(CliLive, ATerminalShowsWhatMatters) {
   // Without CMD, and with it: then a summary follows.
   const Outcome all = run({.argv = {tool(), "--all", "--", program("busy_alloc").argv[0], "1"}, .terminal = true});
   EXPECT_THAT(all.out, HasSubstr("> minor"));
-  const Outcome brief = run({.argv = {tool(), "--", program("busy_alloc").argv[0], "1"}, .terminal = true});
+  const Outcome brief = run({.argv = {tool(), "--", program("busy_alloc").argv[0], "20"}, .terminal = true});
   EXPECT_EQ(brief.status.code(), 0);
   EXPECT_THAT(brief.out, AllOf(HasSubstr("  exec  "), HasSubstr(" in all, longest "), HasSubstr("exited with code 0")));
   EXPECT_THAT(brief.out, Not(HasSubstr("> minor")));

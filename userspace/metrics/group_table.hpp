@@ -50,6 +50,8 @@ class GroupTable {
   }
   /// What removed groups have counted was taken. At most `max_groups` are kept until then, those removed first.
   void forget_removed() { removed_.clear(); }
+  /// Without those that were removed.
+  std::size_t size() const { return groups_.size(); }
   /// How many groups were removed.
   std::uint64_t removed() const { return removed_count_; }
 

@@ -245,7 +245,6 @@ void MetricsSink::visit(MetricVisitor& visitor) {
   groups_.each([&](std::string_view name, const Group& group) { groups.emplace_back(name, &group.figures); });
   if (folded_ > 0) groups.emplace_back("other", &other_.figures);
 
-  const std::size_t group_count = groups.size();
   Writer out(visitor, std::move(groups));
   add_processes(out);
   add_pauses(out);
@@ -275,7 +274,7 @@ void MetricsSink::visit(MetricVisitor& visitor) {
   visitor.value(sched, shown(sched_dropped_));
   visitor.value(samples, shown(samples_dropped_));
   single(visitor, {.name = "rtev_bpf_groups", .unit = "", .help = "Groups of processes.", .type = MetricType::gauge},
-         group_count);
+         groups_.size() + (folded_ > 0 ? 1 : 0));
   single(visitor,
          {.name = "rtev_bpf_groups_folded",
           .unit = "",
