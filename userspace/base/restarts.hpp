@@ -16,11 +16,12 @@ enum class Part : std::uint8_t {
   helper,   ///< a worker of the helper process, which looks at programs
   closer,   ///< closes files and links
   network,  ///< serves and pushes metrics
+  enabler,  ///< switches events on
 };
-inline constexpr std::size_t part_count = 3;
+inline constexpr std::size_t part_count = 4;
 
 inline std::string_view to_string(Part part) {
-  static constexpr std::string_view names[]{"helper", "closer", "network"};
+  static constexpr std::string_view names[]{"helper", "closer", "network", "enabler"};
   return name_at(names, part);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "enable/attempt.hpp"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <future>
 #include <thread>
@@ -158,7 +160,8 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
   hook->directory_text = prepared.hook.directory_text;
   prepared.hook = *hook;
 
-  const JournalEntry entry{.pid = target.process.pid(),
+  const JournalEntry entry{.owner = supervision.supervisor,
+                           .pid = target.process.pid(),
                            .start_ticks = target.process.start_ticks(),
                            .program = target.process.program(),
                            .user = target.process.credentials().user,
@@ -166,9 +169,11 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
                            .ring_inode = prepared.ring->inode(),
                            .ring_path = prepared.ring->path()};
   if (auto added = journal.add(entry); !added) return refuse(EnableResult::denied, added.error().message());
-  if (auto held = guardian.hold(target.memory(), entry, window_ns); !held) {
-    journal.remove(target.process);
-    return refuse(EnableResult::denied, held.error().message());
+  if (!guardian.hold(target.memory(), *hook, window_ns)) {
+    // It is gone. The supervisor replaces it together with this process, and asks again; the program is not to blame.
+    end_attempts(procfs, target, prepared, journal);
+    const Progress::Scope idle = supervision.progress.idle();
+    ::_exit(1);
   }
   const std::uint64_t since_ticks = boot_ticks();
   // What was checked before is what is written to now: the same process, program, user and mappings.
@@ -216,7 +221,7 @@ bool forget_ring(const Procfs& procfs, const Target& target) {
          target.memory().write_word(target.flags().enabled, 0);
 }
 
-void mend_left_hooks(const Journal& journal) {
+void mend_left_hooks(const Journal& journal, const JournalOwner& supervisor) {
   const Locked locked(journal);
   if (!locked) return;
   // A process may let its reader wait for ever: side by side.
@@ -225,7 +230,7 @@ void mend_left_hooks(const Journal& journal) {
     std::future<void> done;
   };
   std::vector<Mended> mended;
-  for (const JournalEntry& entry : journal.entries()) {
+  for (const JournalEntry& entry : journal.left_to(supervisor)) {
     std::packaged_task<void()> task([entry] { mend(entry); });
     auto done = task.get_future();
     if (run_detached(std::move(task))) mended.push_back({.entry = entry, .done = std::move(done)});

@@ -25,6 +25,7 @@ struct Supervision {
   const Progress& progress;
   const SilentProcesses& silent;
   const Suspects& suspects;
+  JournalOwner supervisor;
 };
 
 /// What an attempt has made for a program. It lasts until the events are on, or the program is given up.
@@ -61,9 +62,9 @@ Checked<void> set_paused(const Target& target, bool paused);
 /// False then.
 bool forget_ring(const Procfs& procfs, const Target& target);
 
-/// Puts hooks back that a killed run left replaced, and removes files of rings that it made. Nothing is done on the
-/// word of an entry: the program is looked at anew, and has to be the same one, of the same user, with the hook where
-/// the entry says. The journal is locked meanwhile, for two seconds at the most.
-void mend_left_hooks(const Journal& journal);
+/// Puts hooks back that killed runs, or earlier workers of this supervisor, left replaced, and removes files of rings
+/// that they made. Nothing is done on the word of an entry: the program is looked at anew, and has to be the same one,
+/// of the same user, with the hook where the entry says. The journal is locked meanwhile, for two seconds at the most.
+void mend_left_hooks(const Journal& journal, const JournalOwner& supervisor);
 
 }  // namespace rtev::enable

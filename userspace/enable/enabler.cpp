@@ -15,6 +15,7 @@
 #include "base/child_end.hpp"
 #include "base/clock.hpp"
 #include "base/file_limit.hpp"
+#include "base/restarts.hpp"
 #include "enable/enable_messages.hpp"
 #include "enable/supervisor.hpp"
 #include "helper/channel.hpp"
@@ -129,7 +130,10 @@ Result<std::vector<EnableAnswer>> Enabler::take() {
       if (answers.empty()) return enabler_gone();
       return answers;
     }
-    answers.push_back(std::move(*answer));
+    if (answer->task == Task::restarted)
+      count_restart(Part::enabler);
+    else
+      answers.push_back(std::move(*answer));
   }
 }
 

@@ -37,6 +37,7 @@ enum class Task : std::uint8_t {
   check,      ///< only look at what enabling takes
   finish,     ///< of no process: nothing is switched on from now on
   leave,      ///< of no process: nothing is switched on, and what is on stays on
+  restarted,  ///< only as an answer, of no process: what switches events on ended or hung, and was replaced
 };
 
 struct EnableRequest {

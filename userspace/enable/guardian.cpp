@@ -20,6 +20,7 @@
 #include "base/clock.hpp"
 #include "base/file_limit.hpp"
 #include "enable/bounded_task.hpp"
+#include "enable/pausing.hpp"
 #include "helper/channel.hpp"
 #include "helper/helper_process.hpp"
 #include "inspect/procfs.hpp"
@@ -32,11 +33,9 @@ static void fields(Archive& archive, EventFlags& flags) {
   archive(flags.enabled, flags.paused);
 }
 template <typename Archive>
-static void fields(Archive& archive, JournalEntry& entry) {
-  ReplacedHook& hook = entry.hook;
-  archive(entry.pid, entry.start_ticks, entry.program.first, entry.program.second, entry.user, hook.address,
-          hook.original, hook.replacement, hook.thread_hook, hook.witness, hook.witness_before, hook.request,
-          hook.directory, hook.directory_text, entry.ring_inode, entry.ring_path);
+static void fields(Archive& archive, ReplacedHook& hook) {
+  archive(hook.address, hook.original, hook.replacement, hook.thread_hook, hook.witness, hook.witness_before,
+          hook.request, hook.directory, hook.directory_text);
 }
 
 namespace {
@@ -64,18 +63,21 @@ enum class Order : std::uint8_t { hold, release, keep, watch, move, leave };
 struct Instruction {
   Order order{};
   UniqueFd descriptor{};        ///< the memory of the process, the socket to watch, or the next channel
-  JournalEntry entry{};         ///< of keep: only which process it is
-  std::uint64_t window_ns = 0;  ///< of hold
-  EventFlags flags{};           ///< of keep
+  ReplacedHook hook{};          ///< of hold
+  std::uint64_t window_ns = 0;  ///< likewise
+  std::int32_t pid = 0;         ///< of keep
+  std::uint64_t start_ticks = 0;
+  EventFlags flags{};
 };
 template <typename Archive>
 void pass(Archive&& archive, Instruction& instruction) {
-  archive(instruction.order, instruction.descriptor, instruction.entry, instruction.window_ns, instruction.flags);
+  archive(instruction.order, instruction.descriptor, instruction.hook, instruction.window_ns, instruction.pid,
+          instruction.start_ticks, instruction.flags);
 }
 
 class Guard {
  public:
-  Guard(UniqueFd channel, const Journal& journal) : channel_(std::move(channel)), journal_(journal) {}
+  explicit Guard(UniqueFd channel) : channel_(std::move(channel)) {}
 
   /// Until the process that it guards ends.
   void run() {
@@ -95,7 +97,7 @@ class Guard {
       }
       if (events[0].revents != 0 && !take()) break;
     }
-    if (held_) end_hold();
+    put_back_held();
     pause_kept();
     const std::uint64_t end_ns = monotonic_ns() + late_timeout_ns;
     while (!late_.empty() && monotonic_ns() < end_ns) {
@@ -107,7 +109,7 @@ class Guard {
  private:
   struct Held {
     ProcessMemory memory;
-    JournalEntry entry;
+    ReplacedHook hook;
   };
 
   /// False if the other side is gone.
@@ -127,7 +129,7 @@ class Guard {
   bool carry_out(Instruction& instruction) {
     switch (instruction.order) {
       case Order::hold:
-        held_ = std::make_shared<Held>(ProcessMemory(std::move(instruction.descriptor)), instruction.entry);
+        held_ = std::make_shared<Held>(ProcessMemory(std::move(instruction.descriptor)), instruction.hook);
         is_put_back_ = false;
         hold_ms_ = static_cast<int>(instruction.window_ns / 1'000'000) + Guardian::guard_timeout_ms;
         return true;
@@ -137,8 +139,8 @@ class Guard {
         return was_held;
       }
       case Order::keep:
-        return keep({.pid = instruction.entry.pid,
-                     .start_ticks = instruction.entry.start_ticks,
+        return keep({.pid = instruction.pid,
+                     .start_ticks = instruction.start_ticks,
                      .memory = ProcessMemory(std::move(instruction.descriptor)),
                      .flags = instruction.flags});
       case Order::watch:
@@ -149,26 +151,22 @@ class Guard {
         kept_.clear();
         return true;
       case Order::move:
-        if (held_) end_hold();
+        put_back_held();
+        held_.reset();
         channel_ = std::move(instruction.descriptor);
         return true;
     }
     return false;
   }
 
-  /// False if the memory does not answer.
-  bool put_back_held() const {
-    return run_bounded(std::packaged_task<void()>([held = held_] {
-                         put_back(held->memory, held->entry.hook);
-                         restore_directory(held->memory, held->entry.hook);
-                       }),
-                       put_back_timeout);
-  }
-
-  void end_hold() {
-    // Otherwise a later run tries it again.
-    if (put_back_held()) journal_.remove(held_->entry);
-    held_.reset();
+  /// The entry of the journal stays: the next worker removes the file of the ring, for which the guardian has no right.
+  void put_back_held() const {
+    if (!held_) return;
+    run_bounded(std::packaged_task<void()>([held = held_] {
+                  put_back(held->memory, held->hook);
+                  restore_directory(held->memory, held->hook);
+                }),
+                put_back_timeout);
   }
 
   bool keep(PausedAtEnd program) {
@@ -189,7 +187,6 @@ class Guard {
   void pause_kept() { std::ranges::move(pause_all(std::exchange(kept_, {})), std::back_inserter(late_)); }
 
   UniqueFd channel_;
-  const Journal& journal_;
   Procfs procfs_;
   std::shared_ptr<const Held> held_;
   bool is_put_back_ = false;  ///< because it took too long
@@ -229,7 +226,7 @@ std::unexpected<Error> guardian_gone() {
 
 }  // namespace
 
-Result<Guardian> Guardian::start(Journal journal) {
+Result<Guardian> Guardian::start() {
   auto channel = helper::make_channel();
   if (!channel) return std::unexpected(std::move(channel.error()));
   const pid_t pid = ::fork();
@@ -240,7 +237,7 @@ Result<Guardian> Guardian::start(Journal journal) {
     ::setpriority(PRIO_PROCESS, 0, nice);
     raise_file_limit();
     keep_capabilities({});
-    Guard(std::move(channel->second), journal).run();
+    Guard(std::move(channel->second)).run();
     ::_exit(0);
   }
   return Guardian(std::move(channel->first));
@@ -262,10 +259,10 @@ bool Guardian::renew() {
   return receive_answer(channel_.get()).value_or(false);
 }
 
-Result<void> Guardian::hold(const ProcessMemory& memory, const JournalEntry& entry, std::uint64_t window_ns) {
+Result<void> Guardian::hold(const ProcessMemory& memory, const ReplacedHook& hook, std::uint64_t window_ns) {
   UniqueFd own(::dup(memory.fd().get()));
   if (!own) return errno_error(errno, "cannot share the memory of a process");
-  if (send(channel_.get(), {.order = Order::hold, .descriptor = std::move(own), .entry = entry, .window_ns = window_ns})
+  if (send(channel_.get(), {.order = Order::hold, .descriptor = std::move(own), .hook = hook, .window_ns = window_ns})
           .value_or(false))
     return {};
   return guardian_gone();
@@ -279,11 +276,14 @@ bool Guardian::leave() {
   return send(channel_.get(), {.order = Order::leave}).value_or(false);
 }
 
-bool Guardian::keep(const ProcessMemory& memory, const JournalEntry& process, const EventFlags& flags) {
-  UniqueFd own(::dup(memory.fd().get()));
-  return own &&
-         send(channel_.get(), {.order = Order::keep, .descriptor = std::move(own), .entry = process, .flags = flags})
-             .value_or(false);
+bool Guardian::keep(const Target& target) {
+  UniqueFd own(::dup(target.memory().fd().get()));
+  return own && send(channel_.get(), {.order = Order::keep,
+                                      .descriptor = std::move(own),
+                                      .pid = target.process.pid(),
+                                      .start_ticks = target.process.start_ticks(),
+                                      .flags = target.flags()})
+                    .value_or(false);
 }
 
 }  // namespace rtev::enable

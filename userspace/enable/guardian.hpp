@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/unique_fd.hpp"
-#include "enable/journal.hpp"
-#include "enable/pausing.hpp"
+#include "enable/hook.hpp"
+#include "enable/target.hpp"
 #include "rtev/error.hpp"
 
 namespace rtev::enable {
@@ -18,7 +18,7 @@ class Guardian {
   static constexpr int guard_timeout_ms = 50;
 
   /// Forks it: call it before there are threads. It has no rights, only the descriptors that it is sent.
-  static Result<Guardian> start(Journal journal);
+  static Result<Guardian> start();
 
   /// Has the guardian pause the events of programs that are given to keep(), when the other end of this socket is
   /// closed or shut down, or this process ends. Its copy of the socket is closed after that.
@@ -29,12 +29,12 @@ class Guardian {
   bool renew();
 
   /// To be called before the hook is replaced, for this time at the most. Returns when the guardian knows it.
-  Result<void> hold(const ProcessMemory& memory, const JournalEntry& entry, std::uint64_t window_ns);
+  Result<void> hold(const ProcessMemory& memory, const ReplacedHook& hook, std::uint64_t window_ns);
   /// The hook is put back. False if the guardian was quicker, or is gone.
   bool release();
   /// The events of a program are about to come on, and to be paused at the end: see watch(). False if the guardian is
   /// gone, or has too many programs already.
-  bool keep(const ProcessMemory& memory, const JournalEntry& process, const EventFlags& flags);
+  bool keep(const Target& target);
   /// The programs of keep() are not paused at the end. False if the guardian is gone.
   bool leave();
 

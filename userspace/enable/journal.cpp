@@ -19,6 +19,7 @@
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
 #include "base/state_directory.hpp"
+#include "inspect/procfs.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -32,6 +33,8 @@ constexpr int max_lock_tries = 500;
 /// Calls `visit` for each number of an entry, in the order in which the file has them.
 void visit_numbers(auto& entry, auto visit) {
   auto& hook = entry.hook;
+  visit(entry.owner.pid);
+  visit(entry.owner.start_ticks);
   visit(entry.pid);
   visit(entry.start_ticks);
   visit(entry.program.first);
@@ -53,6 +56,11 @@ std::optional<JournalEntry> parse_entry(std::string_view text) {
   });
   entry.ring_path = text;
   return is_whole ? std::optional(std::move(entry)) : std::nullopt;
+}
+
+bool has_ended(const JournalOwner& owner) {
+  const auto stat = Procfs().stat(owner.pid);
+  return !stat || stat->start_ticks != owner.start_ticks;
 }
 
 }  // namespace
@@ -97,18 +105,18 @@ void Journal::remove(std::int32_t pid, std::uint64_t start_ticks) const {
   ::unlink(path_of(pid, start_ticks).c_str());
 }
 
-std::vector<JournalEntry> Journal::entries() const {
-  std::vector<JournalEntry> entries;
+std::vector<JournalEntry> Journal::left_to(const JournalOwner& own) const {
+  std::vector<JournalEntry> left;
   std::error_code error;
   for (const auto& file : std::filesystem::directory_iterator(directory_, error)) {
     const auto text = read_small_file(file.path(), max_entry_bytes);
     auto entry = text ? parse_entry(*text) : std::nullopt;
-    if (entry)
-      entries.push_back(std::move(*entry));
-    else  // killed before it was written, and so before the hook was replaced
+    if (!entry)  // killed before it was written, and so before the hook was replaced
       ::unlink(file.path().c_str());
+    else if (entry->owner == own || has_ended(entry->owner))
+      left.push_back(std::move(*entry));
   }
-  return entries;
+  return left;
 }
 
 }  // namespace rtev::enable

@@ -16,8 +16,16 @@ namespace rtev::enable {
 
 inline constexpr const char* journal_directory = "/run/rtev-bpf/hooks";
 
+/// A supervisor process, for its worker.
+struct JournalOwner {
+  std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  bool operator==(const JournalOwner&) const = default;
+};
+
 /// A replaced hook, the file that was made for the ring, and of which process.
 struct JournalEntry {
+  JournalOwner owner{};  ///< whose worker has replaced it
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat
   FileIdentity program{};         ///< that the process ran
@@ -44,8 +52,9 @@ class Journal {
   /// The hook is put back.
   void remove(const JournalEntry& entry) const { remove(entry.pid, entry.start_ticks); }
   void remove(const HeldProcess& process) const { remove(process.pid(), process.start_ticks()); }
-  /// What others left behind. To be called with the lock; removes files that are no entries.
-  std::vector<JournalEntry> entries() const;
+  /// Entries of this owner, and of owners that have ended. To be called with the lock; removes files that are no
+  /// entries.
+  std::vector<JournalEntry> left_to(const JournalOwner& own) const;
 
  private:
   Journal(std::filesystem::path path, UniqueFd fd) : directory_(std::move(path)), fd_(std::move(fd)) {}

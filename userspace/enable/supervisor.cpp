@@ -23,6 +23,7 @@
 #include "base/file_limit.hpp"
 #include "base/system_log.hpp"
 #include "enable/enable_messages.hpp"
+#include "enable/request_queue.hpp"
 #include "enable/worker.hpp"
 #include "inspect/enabled_list.hpp"
 
@@ -33,6 +34,10 @@ namespace {
 /// than its program takes to be read from a slow disk.
 constexpr std::uint64_t work_timeout_ns = 3'000'000'000;
 constexpr int check_interval_ms = 1000;
+
+/// The same at the end, where other programs wait to be as they were.
+constexpr std::uint64_t last_work_timeout_ns = 300'000'000;
+constexpr int last_check_interval_ms = 50;
 
 /// After its last answer a worker still watches the program, for two seconds.
 constexpr std::uint64_t watch_timeout_ns = 3'000'000'000 + work_timeout_ns;
@@ -61,33 +66,42 @@ EnableRequest take_back_request(std::int32_t pid, std::uint64_t start_ticks) {
 
 /// Requests until the supervisor is gone.
 void handle_requests(int channel, Worker& worker) {
+  const Procfs procfs;
+  RequestQueue requests;
   while (true) {
     const auto [running, ended] = worker.event_fds();
     std::array<pollfd, 3> events{pollfd{.fd = channel, .events = POLLIN, .revents = 0},
                                  pollfd{.fd = running, .events = POLLIN, .revents = 0},
                                  pollfd{.fd = ended, .events = POLLIN, .revents = 0}};
     int timeout_ms = -1;
-    if (const auto next = worker.next_step_ns()) {
+    if (!requests.is_empty()) {
+      timeout_ms = 0;
+    } else if (const auto next = worker.next_step_ns()) {
       const std::uint64_t now = monotonic_ns();
       timeout_ms = static_cast<int>((*next - std::min(*next, now)) / 1'000'000 + 1);
     }
     ::poll(events.data(), events.size(), timeout_ms);
     worker.step(monotonic_ns());
-    if (events[0].revents == 0) continue;
-    auto message = helper::receive(channel, true);
-    if (!message && errno == EAGAIN) continue;
-    const auto request = message ? decoded<EnableRequest>(*message) : std::nullopt;
-    if (!request) return;
-    worker.take(*request, monotonic_ns());
+    while (events[0].revents != 0) {
+      auto message = helper::receive(channel, true);
+      if (!message && errno == EAGAIN) break;
+      const auto request = message ? decoded<EnableRequest>(*message) : std::nullopt;
+      if (!request) return;
+      if (request->task == Task::finish) {
+        requests = {};
+        worker.take(*request, monotonic_ns());
+      } else {
+        requests.add(procfs.user(request->pid), *request);
+      }
+    }
+    if (!requests.is_empty()) worker.take(requests.take(), monotonic_ns());
   }
 }
 
 }  // namespace
 
 Result<Guardian> Supervisor::start_guardian(int tracer, const EnablerOptions& options) {
-  auto journal = Journal::open();
-  if (!journal) return std::unexpected(std::move(journal.error()));
-  auto guardian = Guardian::start(std::move(*journal));
+  auto guardian = Guardian::start();
   if (!guardian || !options.pauses_at_end) return guardian;
   if (auto watching = guardian->watch(tracer); !watching) return std::unexpected(std::move(watching.error()));
   return guardian;
@@ -100,7 +114,9 @@ Result<Supervisor> Supervisor::create(int tracer, const EnablerOptions& options)
   if (!journal) return std::unexpected(std::move(journal.error()));
   auto progress = Progress::create();
   if (!progress) return std::unexpected(std::move(progress.error()));
-  return Supervisor(tracer, options, std::move(*journal), std::move(*guardian), std::move(*progress));
+  const JournalOwner own{.pid = ::getpid(),
+                         .start_ticks = Procfs().stat(::getpid()).value_or(ProcessStat{}).start_ticks};
+  return Supervisor(tracer, options, std::move(*journal), std::move(*guardian), std::move(*progress), own);
 }
 
 void Supervisor::run() {
@@ -127,7 +143,8 @@ bool Supervisor::attend(pollfd* other) {
   if (other != nullptr) other->revents = events[1].revents;
   const bool is_gone = events[0].revents != 0 && !pass_answers();
   const Progress::Work work = progress_.current();
-  const bool is_late = work.pid != 0 && monotonic_ns() - work.since_ns > work_timeout_ns;
+  const bool is_late =
+      work.pid != 0 && monotonic_ns() - work.since_ns > (is_finishing_ ? last_work_timeout_ns : work_timeout_ns);
   if ((is_gone || is_late) && !replace_worker()) return false;
   pass_requests();
   return true;
@@ -205,10 +222,10 @@ void Supervisor::work(int channel) {
     send(failure(programs.error()));
     ::_exit(1);
   }
-  mend_left_hooks(journal_);
+  mend_left_hooks(journal_, own_);
   send({});
   Worker worker(options_, std::move(*programs), std::move(journal_), std::move(guardian_),
-                {.progress = progress_, .silent = silent_, .suspects = suspects_}, send);
+                {.progress = progress_, .silent = silent_, .suspects = suspects_, .supervisor = own_}, send);
   handle_requests(channel, worker);
   worker.end();
   ::_exit(0);
@@ -235,6 +252,7 @@ bool Supervisor::replace_worker() {
   }
   const auto started = start_worker();
   if (!started || started->result != EnableResult::done) return false;
+  helper::send(tracer_, encoded(EnableAnswer{.task = Task::restarted}));
   queue_.clear();
   for (const auto& [pid, asked] : asked_) queue_.push_back(pid);
   return true;
@@ -317,7 +335,8 @@ void Supervisor::add_suspect(const UsersProgram& suspect) {
 
 /// An idle worker need not be checked.
 int Supervisor::timeout_ms() const {
-  const bool is_idle = !is_finishing_ && asked_.empty() && monotonic_ns() - last_answer_ns_ > watch_timeout_ns;
+  if (is_finishing_) return last_check_interval_ms;
+  const bool is_idle = asked_.empty() && monotonic_ns() - last_answer_ns_ > watch_timeout_ns;
   return is_idle ? -1 : check_interval_ms;
 }
 

@@ -39,12 +39,14 @@ class Supervisor {
     std::uint64_t time_ns;
   };
 
-  Supervisor(int tracer, const EnablerOptions& options, Journal journal, Guardian guardian, Progress progress)
+  Supervisor(int tracer, const EnablerOptions& options, Journal journal, Guardian guardian, Progress progress,
+             const JournalOwner& own)
       : tracer_(tracer),
         options_(options),
         journal_(std::move(journal)),
         guardian_(std::move(guardian)),
-        progress_(std::move(progress)) {}
+        progress_(std::move(progress)),
+        own_(own) {}
 
   static Result<Guardian> start_guardian(int tracer, const EnablerOptions& options);
   std::optional<EnableAnswer> start_worker();
@@ -67,6 +69,7 @@ class Supervisor {
   Journal journal_;
   Guardian guardian_;
   Progress progress_;
+  JournalOwner own_;
   SilentProcesses silent_{};
   Suspects suspects_ = read_suspects();
   UniqueFd worker_{}, worker_process_{};          ///< its socket, and its pidfd

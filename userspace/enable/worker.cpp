@@ -61,6 +61,11 @@ Refused suspected(const UsersProgram& program) {
           .hint = "to have it tried again remove " + suspect_path(program)};
 }
 
+/// Nothing is switched on that could not be switched off if this process is killed.
+Refused too_many_kept() {
+  return {.result = EnableResult::denied, .why = "the events of too many programs are on for the time of this run"};
+}
+
 Refused refusal_of(const Requirement& missing) {
   return {.result = missing.result, .why = missing.what + ": " + missing.found, .hint = missing.hint};
 }
@@ -205,7 +210,7 @@ bool Worker::take_back(const Target& target, std::uint64_t since_ticks) {
 
 /// A child that was forked while the events of its parent were on: its runtime has made a ring of its own.
 void Worker::take_child(const EnableRequest& request, const Target& target) {
-  if (options_.pauses_at_end) keep(target);
+  keep(target);
   note(target, Enabled::on, boot_ticks());
   EnableAnswer answer = answer_to(request, target, EnableResult::nothing_to_do);
   answer.is_ours = true;
@@ -216,7 +221,7 @@ void Worker::take_child(const EnableRequest& request, const Target& target) {
 bool Worker::adopt(const EnableRequest& request, const Target& target) {
   const auto noted = enabled_note(target.process.pid(), target.process.start_ticks());
   if (!noted || noted->enabled != Enabled::on || !noted->for_a_run) return false;
-  if (options_.pauses_at_end) keep(target);
+  keep(target);
   EnableAnswer answer = answer_to(request, target, EnableResult::nothing_to_do);
   answer.is_ours = true;
   answer_(std::move(answer));
@@ -231,7 +236,7 @@ void Worker::resume(const EnableRequest& request, const Target& target) {
                    .hint = "rtev-bpf enable resumes them"},
                   &target);
   // Before they are on: this process may be killed at any time.
-  if (options_.pauses_at_end) keep(target);
+  if (!keep(target)) return refuse(request, too_many_kept(), &target);
   if (auto resumed = set_paused(target, false); !resumed) return refuse(request, resumed.error(), &target);
   EnableAnswer answer = answer_to(request, target, EnableResult::resumed);
   answer.ring_path = ring_path(target);
@@ -258,10 +263,9 @@ std::string Worker::ring_path(const Target& target) const {
   return present_ring(procfs_, target.process).value_or(Mapping{}).path;
 }
 
-/// Has the guardian pause the events at the end.
-void Worker::keep(const Target& target) {
-  const HeldProcess& process = target.process;
-  guardian_.keep(target.memory(), {.pid = process.pid(), .start_ticks = process.start_ticks()}, target.flags());
+/// Has the guardian pause the events at the end, if they are to be. False if it has too many programs already.
+bool Worker::keep(const Target& target) {
+  return !options_.pauses_at_end || guardian_.keep(target);
 }
 
 /// A user may take half of the places that others leave: there is always one for somebody else.
@@ -397,7 +401,10 @@ void Worker::attempt(Program& program, std::uint64_t now_ns) {
     program.begin_ns = now_ns;
     program.tried_ticks = boot_ticks();
     // Now, because this process may be killed at any time, and because the events may come on after the attempt.
-    if (options_.pauses_at_end) keep(*program.target);
+    if (!keep(*program.target)) {
+      refuse(program.request, too_many_kept(), program.target.get());
+      return give_up(program, now_ns);
+    }
   }
   program.was_tried = true;
   const auto started = start_events(procfs_, *program.target, program.thread_pointer, program.window_ns,

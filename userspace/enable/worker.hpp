@@ -86,7 +86,7 @@ class Worker {
   std::string ring_path(const Target& target) const;
   bool take_later(const EnableRequest& request);
   void take_due(std::uint64_t now_ns);
-  void keep(const Target& target);
+  bool keep(const Target& target);
   bool may_try(const Program& program, std::uint64_t now_ns) const;
   bool has_place_for(std::uint32_t user) const;
   void end_waits(std::uint64_t now_ns);

@@ -9,12 +9,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "enable/guardian.hpp"
 #include "enable/journal.hpp"
+#include "inspect/procfs.hpp"
 #include "support/temp_dir.hpp"
 
 namespace rtev::enable {
@@ -108,35 +110,27 @@ TEST_F(Hook, OfAProgramThatIsGoneIsNotPutBack) {
 }
 
 TEST_F(Hook, IsPutBackByTheGuardianWhenThisProcessEnds) {
-  auto journal = Journal::open(dir_ / "hooks");
-  ASSERT_TRUE(journal) << journal.error().message();
-  const JournalEntry entry{.pid = ::getpid(), .start_ticks = 1, .hook = replaced()};
-  ASSERT_TRUE(journal->add(entry));
   {
-    auto guarded = Journal::open(dir_ / "hooks");
-    auto guardian = Guardian::start(std::move(*guarded));
+    auto guardian = Guardian::start();
     ASSERT_TRUE(guardian) << guardian.error().message();
-    ASSERT_TRUE(guardian->hold(memory(), entry, window_ns));
+    ASSERT_TRUE(guardian->hold(memory(), replaced(), window_ns));
   }
   EXPECT_TRUE(is_put_back_soon());
 }
 
 TEST_F(Hook, IsPutBackByTheGuardianWhenThisProcessTakesTooLong) {
-  auto guarded = Journal::open(dir_ / "hooks");
-  ASSERT_TRUE(guarded) << guarded.error().message();
-  auto guardian = Guardian::start(std::move(*guarded));
+  auto guardian = Guardian::start();
   ASSERT_TRUE(guardian) << guardian.error().message();
-  ASSERT_TRUE(guardian->hold(memory(), {.pid = ::getpid(), .start_ticks = 1, .hook = replaced()}, window_ns));
+  ASSERT_TRUE(guardian->hold(memory(), replaced(), window_ns));
   EXPECT_TRUE(is_put_back_soon());
   EXPECT_FALSE(guardian->release());
 }
 
 TEST_F(Hook, IsPutBackAgainIfThisProcessWritesItLateAndEnds) {
   {
-    auto guarded = Journal::open(dir_ / "hooks");
-    auto guardian = Guardian::start(std::move(*guarded));
+    auto guardian = Guardian::start();
     ASSERT_TRUE(guardian) << guardian.error().message();
-    ASSERT_TRUE(guardian->hold(memory(), {.pid = ::getpid(), .start_ticks = 1, .hook = replaced()}, window_ns));
+    ASSERT_TRUE(guardian->hold(memory(), replaced(), window_ns));
     EXPECT_TRUE(is_put_back_soon());
     hook_ = replacement;
   }
@@ -144,12 +138,10 @@ TEST_F(Hook, IsPutBackAgainIfThisProcessWritesItLateAndEnds) {
 }
 
 TEST_F(Hook, IsLeftToThisProcessThatReleasesIt) {
-  auto guarded = Journal::open(dir_ / "hooks");
-  ASSERT_TRUE(guarded) << guarded.error().message();
   {
-    auto guardian = Guardian::start(std::move(*guarded));
+    auto guardian = Guardian::start();
     ASSERT_TRUE(guardian) << guardian.error().message();
-    ASSERT_TRUE(guardian->hold(memory(), {.pid = ::getpid(), .start_ticks = 1, .hook = replaced()}, window_ns));
+    ASSERT_TRUE(guardian->hold(memory(), replaced(), window_ns));
     EXPECT_TRUE(guardian->release());
   }
   EXPECT_EQ(hook_, replacement);
@@ -158,7 +150,8 @@ TEST_F(Hook, IsLeftToThisProcessThatReleasesIt) {
 TEST_F(Hook, IsFoundInTheJournal) {
   const auto journal = Journal::open(dir_ / "hooks");
   ASSERT_TRUE(journal) << journal.error().message();
-  const JournalEntry entry{.pid = 4711,
+  const JournalEntry entry{.owner = {.pid = INT32_MAX, .start_ticks = 3},
+                           .pid = 4711,
                            .start_ticks = 12345,
                            .program = {7, 8},
                            .user = 1000,
@@ -166,18 +159,33 @@ TEST_F(Hook, IsFoundInTheJournal) {
                            .ring_inode = 9,
                            .ring_path = "/tmp/a b\n4711.events"};
   ASSERT_TRUE(journal->add(entry));
-  const auto left = journal->entries();
+  const auto left = journal->left_to({});
   ASSERT_EQ(left.size(), 1u);
   EXPECT_EQ(left[0], entry);
   journal->remove(entry);
-  EXPECT_TRUE(journal->entries().empty());
+  EXPECT_TRUE(journal->left_to({}).empty());
+}
+
+TEST_F(Hook, OfALivingRunIsLeftToThatRun) {
+  const auto journal = Journal::open(dir_ / "hooks");
+  ASSERT_TRUE(journal) << journal.error().message();
+  const auto own = Procfs().stat(::getpid());
+  ASSERT_TRUE(own);
+  const JournalOwner living{.pid = ::getpid(), .start_ticks = own->start_ticks},
+      ended{.pid = ::getpid(), .start_ticks = own->start_ticks - 1};
+  ASSERT_TRUE(journal->add({.owner = living, .pid = 1}));
+  ASSERT_TRUE(journal->add({.owner = ended, .pid = 2}));
+  const auto left = journal->left_to({});
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].pid, 2);
+  EXPECT_EQ(journal->left_to(living).size(), 2u) << "an earlier worker of the run may have left them";
 }
 
 TEST_F(Hook, ThatWasNotReplacedYetLeavesNoEntry) {
   const auto journal = Journal::open(dir_ / "hooks");
   ASSERT_TRUE(journal) << journal.error().message();
   std::ofstream(dir_ / "hooks" / "4711-12345");
-  EXPECT_TRUE(journal->entries().empty());
+  EXPECT_TRUE(journal->left_to({}).empty());
   EXPECT_TRUE(std::filesystem::is_empty(dir_ / "hooks"));
 }
 
