@@ -56,12 +56,12 @@ class FakeQueries final : public ProcessQueries {
   bool is_idle() const override { return asked.empty(); }
 
   /// With one mapping, of a file without tables or one that could not be read.
-  void answer(Found found = Found::no_tables) {
+  void answer(Found found = Found::no_tables, std::uint64_t end = code_end) {
     auto [query, answer] = std::move(asked.front());
     asked.erase(asked.begin());
     ProcessView view;
     view.code.push_back({.begin = code_begin,
-                         .end = code_end,
+                         .end = end,
                          .offset = 0,
                          .file = {.device = 1, .inode = 2},
                          .path = "/bin/server",
@@ -263,6 +263,24 @@ TEST_F(StackStagerTest, AsksAgainForFilesThatWereNotRead) {
   EXPECT_TRUE(registry_.stacks().is_reserved(staged.at(0).sample.stack));
   queries_.answer();
   EXPECT_EQ(object_of(staged[0].sample.stack), "/bin/server");
+}
+
+TEST_F(StackStagerTest, AsksAgainForCodeThatWasMappedAfterTheQuestion) {
+  stager_.add_process(pid);
+  rtev_stack before = record_of(RTEV_STACK_ON_CPU, clock_ns_ - 1), after = record_of(RTEV_STACK_ON_CPU, clock_ns_ + 1);
+  before.registers[rip_register] = after.registers[rip_register] = code_end + 8;
+  const auto staged = stage({before, after});
+  ASSERT_EQ(staged.size(), 2U);
+  stager_.forget(process_);  // it ends, and its last stacks wait
+  clock_ns_ += 10'000'000;
+  queries_.answer();
+  EXPECT_FALSE(registry_.stacks().is_reserved(staged[0].sample.stack)) << "no answer can say more";
+  EXPECT_TRUE(registry_.stacks().is_reserved(staged[1].sample.stack));
+  ASSERT_EQ(queries_.asked.size(), 1U);
+  queries_.answer(Found::no_tables, code_end + 4096);
+  EXPECT_EQ(object_of(staged[1].sample.stack), "/bin/server");
+  EXPECT_FALSE(stager_.has_waiting());
+  EXPECT_THAT(queries_.asked, IsEmpty());
 }
 
 TEST_F(StackStagerTest, CountsSleepsThatItForgot) {

@@ -43,6 +43,11 @@ bool CodeSpaces::is_awaited(ProcessIndex process) const {
   return known != spaces_.end() && known->second.is_awaited;
 }
 
+std::uint64_t CodeSpaces::asked_ns(ProcessIndex process) const {
+  const auto known = spaces_.find(process);
+  return known != spaces_.end() ? known->second.asked_ns : 0;
+}
+
 void CodeSpaces::ask(const Process& process, Space& space) {
   space.is_awaited = true;
   space.asked_ns = clock_();

@@ -32,6 +32,8 @@ class CodeSpaces {
   /// awaited, false if there is no point in asking again for a while.
   bool ask_again(const Process& process);
   bool is_awaited(ProcessIndex process) const;
+  /// When the last question was asked; 0 if there was none.
+  std::uint64_t asked_ns(ProcessIndex process) const;
   void forget(ProcessIndex process) { spaces_.erase(process); }
   /// See TablesCache::left_out().
   std::uint64_t left_out_tables() const { return tables_.left_out(); }

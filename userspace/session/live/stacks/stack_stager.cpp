@@ -64,8 +64,8 @@ void StackStager::forget(ProcessIndex process) {
 }
 
 void StackStager::on_known(ProcessIndex process) {
-  retry(process);
-  if (!sampled_.contains(process)) code_.forget(process);
+  retry(process, code_.asked_ns(process));
+  if (!sampled_.contains(process) && !code_.is_awaited(process)) code_.forget(process);
 }
 
 void StackStager::stage(std::uint64_t now_ns) {
@@ -171,29 +171,39 @@ StackIndex StackStager::wait(const rtev_stack& record, std::span<const std::byte
       (process.user != 0 && of_user + bytes > max_waiting_bytes_of_user))
     return StackTable::unknown();
   const StackIndex reserved = context_.registry.stacks().reserve();
-  if (reserved == StackTable::unknown()) return reserved;
-  WaitingOfProcess& waiting = waiting_.try_emplace(process.index, WaitingOfProcess{.user = process.user}).first->second;
-  waiting.stacks.push_back({.reserved = reserved, .record = record, .payload = {payload.begin(), payload.end()}});
-  waiting.bytes += bytes;
-  waiting_bytes_of_users_[waiting.user] += bytes;
-  waiting_bytes_ += bytes;
+  if (reserved != StackTable::unknown())
+    keep({.reserved = reserved, .record = record, .payload = {payload.begin(), payload.end()}}, process);
   return reserved;
 }
 
-void StackStager::retry(ProcessIndex index) {
+void StackStager::keep(Waiting stack, const CodeSpaces::Process& process) {
+  const std::size_t bytes = sizeof(Waiting) + stack.payload.size();
+  WaitingOfProcess& waiting = waiting_.try_emplace(process.index, WaitingOfProcess{.user = process.user}).first->second;
+  waiting.stacks.push_back(std::move(stack));
+  waiting.bytes += bytes;
+  waiting_bytes_of_users_[waiting.user] += bytes;
+  waiting_bytes_ += bytes;
+}
+
+/// Of stacks from before `final_until_ns` nothing more can be known. Later ones may be in code that was mapped after
+/// the question that is answered now.
+void StackStager::retry(ProcessIndex index, std::uint64_t final_until_ns) {
   const auto found = waiting_.find(index);
   if (found == waiting_.end()) return;
-  const WaitingOfProcess waiting = std::move(found->second);
+  WaitingOfProcess waiting = std::move(found->second);
   waiting_.erase(found);
   waiting_bytes_ -= waiting.bytes;
   const auto of_user = waiting_bytes_of_users_.find(waiting.user);
   of_user->second -= waiting.bytes;
   if (of_user->second == 0) waiting_bytes_of_users_.erase(of_user);
-  for (const Waiting& one : waiting.stacks) {
+  for (Waiting& one : waiting.stacks) {
     const CodeSpaces::Process process{
         .index = index, .pid = static_cast<std::int32_t>(one.record.tgid), .user = waiting.user};
-    const auto stack = unwind(one.record, one.payload, process, Retry::never);
-    context_.registry.stacks().set_reserved(one.reserved, stack.value_or(StackTable::unknown()));
+    const Retry again = one.record.time_ns < final_until_ns ? Retry::never : Retry::if_missing;
+    if (const auto stack = unwind(one.record, one.payload, process, again))
+      context_.registry.stacks().set_reserved(one.reserved, *stack);
+    else
+      keep(std::move(one), process);
   }
 }
 
@@ -207,7 +217,7 @@ std::optional<std::uint64_t> StackStager::waiting_since() const {
 }
 
 void StackStager::give_up() {
-  while (!waiting_.empty()) retry(waiting_.begin()->first);
+  while (!waiting_.empty()) retry(waiting_.begin()->first, UINT64_MAX);
 }
 
 }  // namespace rtev

@@ -87,7 +87,8 @@ class StackStager {
                                    const CodeSpaces::Process& process, Retry retry);
   StackIndex wait(const rtev_stack& record, std::span<const std::byte> payload, const CodeSpaces::Process& process);
   void on_known(ProcessIndex process);
-  void retry(ProcessIndex index);
+  void keep(Waiting stack, const CodeSpaces::Process& process);
+  void retry(ProcessIndex index, std::uint64_t final_until_ns);
 
   Context context_;
   std::set<ProcessIndex> sampled_;
