@@ -7,7 +7,7 @@
 #include <sstream>
 #include <system_error>
 
-#include "live/poll_until.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 

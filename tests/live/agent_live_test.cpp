@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "live/agent_fixture.hpp"
+#include "support/poll_until.hpp"
 #include "support/pprof_check.hpp"
 
 namespace rtev::test {
@@ -16,16 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-
-template <typename Condition>
-bool within(std::chrono::milliseconds limit, const Condition& condition) {
-  const auto deadline = Clock::now() + limit;
-  while (!condition()) {
-    if (Clock::now() > deadline) return false;
-    std::this_thread::sleep_for(20ms);  // between two looks
-  }
-  return true;
-}
 
 TEST_F(AgentLive, ServesFewPathsAndSurvivesItsClients) {
   Agent agent;
@@ -80,7 +71,7 @@ TEST_F(AgentLive, ItsProcessesEndWithIt) {
     const ExitStatus status = agent.process().wait().status;
     EXPECT_EQ(signal == SIGTERM ? status.code() : status.signal(), signal == SIGTERM ? 0 : SIGKILL);
     EXPECT_LT(Clock::now() - begin, limit);
-    EXPECT_TRUE(within(limit, [&] { return std::ranges::all_of(pids, has_ended); })) << "signal " << signal;
+    EXPECT_TRUE(poll_until([&] { return std::ranges::all_of(pids, has_ended); }, limit)) << "signal " << signal;
     EXPECT_EQ(agent.status("/healthz"), 0);
   }
 }
@@ -92,7 +83,7 @@ TEST_F(AgentLive, WhatTalksToTheNetworkComesBack) {
   const pid_t worker = agent.network_worker();
   ASSERT_GT(worker, 0);
   ASSERT_EQ(::kill(worker, SIGKILL), 0);
-  ASSERT_TRUE(within(5s, [&] { return agent.network_worker() != worker && agent.status("/healthz") == 200; }));
+  ASSERT_TRUE(poll_until([&] { return agent.network_worker() != worker && agent.status("/healthz") == 200; }, 5s));
   // The tracer has counted on.
   const Exposition after = agent.scrape();
   const Labels group{{"group", "comes-back"}};

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "live/agent_fixture.hpp"
-#include "live/poll_until.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {

@@ -17,6 +17,7 @@
 #include "cli/agent/handover.hpp"
 #include "live/agent_fixture.hpp"
 #include "support/files.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {
@@ -38,17 +39,6 @@ class NextAgent {
  private:
   pid_t pid_;
 };
-
-/// Looks again and again; false after wait_timeout.
-template <typename Condition>
-bool becomes_true(const Condition& condition) {
-  const std::uint64_t deadline = monotonic_ns() + std::chrono::nanoseconds(wait_timeout).count();
-  while (!condition()) {
-    if (monotonic_ns() > deadline) return false;
-    std::this_thread::sleep_for(50ms);  // between two looks
-  }
-  return true;
-}
 
 bool is_cumulative(const std::string& name) {
   return std::ranges::any_of(std::array{"_total", "_bucket", "_sum", "_count"},
@@ -160,7 +150,7 @@ TEST_F(AgentReplaceLive, NoEventIsLostOrCountedTwice) {
   const auto exposed = [&] { return Exposition::parse(http(port, "/metrics").body); };
   const Labels tick{{"group", "ticks"}, {"event", "tick"}};
   Exposition now;
-  EXPECT_TRUE(becomes_true([&] {
+  EXPECT_TRUE(poll_until([&] {
     now = exposed();
     return now.value("ocaml_user_events_total", tick) >= events;
   }));
@@ -324,10 +314,10 @@ TEST_F(AgentReplaceLive, EventsThatWereSwitchedOnStayOnUntilTheNextOneEnds) {
   const auto ticks = [&] {
     return Exposition::parse(http(port, "/metrics").body).value("ocaml_user_events_total", tick);
   };
-  EXPECT_TRUE(becomes_true([&, before = ticks()] { return ticks() > before; }));
+  EXPECT_TRUE(poll_until([&, before = ticks()] { return ticks() > before; }));
   ::kill(second.pid(), SIGTERM);
-  EXPECT_TRUE(becomes_true([&] { return !second.is_there(); }));
-  EXPECT_TRUE(becomes_true([&] { return !fs::exists(ring_of(program.pid())); }));
+  EXPECT_TRUE(poll_until([&] { return !second.is_there(); }));
+  EXPECT_TRUE(poll_until([&] { return !fs::exists(ring_of(program.pid())); }));
 }
 
 TEST_F(AgentReplaceLive, TheServiceManagerLearnsIt) {

@@ -17,11 +17,9 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
-
-/// Timeout of every wait in tests. Generous, since sanitizers and loaded machines are slow.
-inline constexpr std::chrono::seconds wait_timeout{30};
 
 /// The unprivileged user, and the group of the same number.
 inline constexpr uid_t nobody = 65534;

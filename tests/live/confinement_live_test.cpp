@@ -12,6 +12,7 @@
 #include "kernel/features.hpp"
 #include "live/harness.hpp"
 #include "live/oracle.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {
@@ -114,9 +115,7 @@ class ConfinementLive : public LiveTest {
       argv.insert(argv.end(), {"-o", fifo});
       Process tool({.argv = argv, .env = env});
       const fs::path process = fs::path("/proc") / std::to_string(tool.pid());
-      const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
-      while (status_of(process)["Seccomp:"] != "2" && tool.running() && std::chrono::steady_clock::now() < deadline)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_TRUE(poll_until([&] { return status_of(process)["Seccomp:"] == "2" || !tool.running(); }));
       SCOPED_TRACE(testing::PrintToString(arguments));
       ASSERT_TRUE(tool.running()) << tool.wait().err;
       expect_confined(tool.pid(), std::to_string(user), capabilities, 1);

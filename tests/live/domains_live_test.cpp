@@ -9,6 +9,7 @@
 #include "live/analysis_fixture.hpp"
 #include "live/oracle.hpp"
 #include "support/chrome_check.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {
@@ -112,16 +113,13 @@ TEST_F(DomainsLive, ThreadsAreNamedByRole) {
   // for the end.
   auto before = sleeps(process.pid());
   ASSERT_EQ(before.size(), 4 * domains + 1);
-  const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
   constexpr std::uint64_t enough = 8;
-  const auto all_slept = [&] {
+  EXPECT_TRUE(poll_until([&] {
     const auto now = sleeps(process.pid());
     std::size_t active = 0;
     for (const auto& [tid, count] : now) active += count >= before[tid] + enough;
     return active >= 4 * domains;
-  };
-  while (!all_slept() && std::chrono::steady_clock::now() < deadline)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }));
   tracer.interrupt();
   run_through(process);
 

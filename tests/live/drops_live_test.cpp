@@ -19,6 +19,7 @@
 #include "base/unique_fd.hpp"
 #include "kernel/sched_records.hpp"
 #include "live/analysis_fixture.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {
@@ -104,11 +105,7 @@ class PingPong {
   }
   template <typename Condition>
   static void until(Condition condition) {
-    const std::uint64_t deadline = monotonic_ns() + std::chrono::nanoseconds(wait_timeout).count();
-    while (!condition()) {
-      if (monotonic_ns() > deadline) throw std::runtime_error("timeout while waiting for a condition");
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    if (!poll_until(condition)) throw std::runtime_error("timeout while waiting for a condition");
   }
 
   void stop() {

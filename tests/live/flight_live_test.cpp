@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "live/analysis_fixture.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {
@@ -15,11 +16,7 @@ namespace {
 /// Waits for a state that another process reaches.
 template <typename Condition>
 void until(const Condition& condition) {
-  const std::uint64_t deadline = monotonic_ns() + std::chrono::nanoseconds(wait_timeout).count();
-  while (!condition()) {
-    if (monotonic_ns() > deadline) throw std::runtime_error("timeout while waiting for a dump");
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  if (!poll_until(condition)) throw std::runtime_error("timeout while waiting for a dump");
 }
 
 class FlightLive : public AnalysisLive {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "live/agent_fixture.hpp"
-#include "live/poll_until.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "live/harness.hpp"
-#include "live/poll_until.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {

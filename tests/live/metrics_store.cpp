@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "live/http.hpp"
-#include "live/poll_until.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {

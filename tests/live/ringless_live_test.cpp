@@ -13,6 +13,7 @@
 #include "inspect/procfs.hpp"
 #include "live/harness.hpp"
 #include "live/oracle.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {
@@ -56,12 +57,7 @@ bool ProbedCode::is_probed() const {
 }
 
 bool ProbedCode::becomes(bool probed) const {
-  const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
-  while (is_probed() != probed) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
+  return poll_until([&] { return is_probed() == probed; });
 }
 
 /// Runtime events only, without the tracer's own records.

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "live/harness.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {
@@ -85,13 +86,6 @@ TEST_F(SourcesLive, SummariesOfSelectionsCountSelectedEvents) {
   EXPECT_EQ(counters.summary["events"]["switch"], 0);
 }
 
-/// Polls, since nothing signals these conditions.
-template <typename Done>
-void wait_until(Done&& done) {
-  const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
-  while (!done() && std::chrono::steady_clock::now() < deadline) ::usleep(1000);
-}
-
 std::size_t private_dirs(const fs::path& base) {
   return static_cast<std::size_t>(std::ranges::count_if(
       fs::directory_iterator(base),
@@ -116,13 +110,13 @@ TEST_F(SourcesLive, LeftoversOfAKilledTracerAreRemovedAfterItsProgramEnds) {
     start_another();
     ASSERT_EQ(private_dirs(base), 1u) << "the tracer runs";
     tracer.process().signal(SIGKILL);
-    wait_until([&] { return !tracer.process().running(); });
+    poll_until([&] { return !tracer.process().running(); });
     start_another();
     EXPECT_EQ(private_dirs(base), 1u) << "its program still runs";
     ASSERT_FALSE(fs::is_empty(rings));
     program = fs::directory_iterator(rings)->path().stem();
   }  // The destructor kills the process group.
-  wait_until([&] { return ::kill(std::stoi(program), 0) != 0; });
+  poll_until([&] { return ::kill(std::stoi(program), 0) != 0; });
   start_another();
   EXPECT_EQ(private_dirs(base), 0u);
 }

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "support/poll_until.hpp"
+
 namespace rtev::test {
 
 Terminal::Terminal(unsigned columns, unsigned lines) {
@@ -44,14 +46,10 @@ std::string Terminal::screen() const {
 }
 
 std::string Terminal::until(const std::function<bool(const std::string& screen)>& condition) const {
-  const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
-  while (true) {
-    std::string shown = screen();
-    if (condition(shown)) return shown;
-    if (std::chrono::steady_clock::now() > deadline)
-      throw std::runtime_error("timeout while waiting for a screen; there is:\n" + shown);
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  std::string shown;
+  const auto is_shown = [&] { return condition(shown = screen()); };
+  if (!poll_until(is_shown)) throw std::runtime_error("timeout while waiting for a screen; there is:\n" + shown);
+  return shown;
 }
 
 std::string Terminal::until(const std::string& text) const {

@@ -17,6 +17,7 @@
 #include "base/unique_fd.hpp"
 #include "live/harness.hpp"
 #include "live/oracle.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {
@@ -117,12 +118,11 @@ BpfObjects bpf_objects_of(pid_t pid) {
 /// Waits until none of these objects exists; returns those that still exist at the timeout.
 BpfObjects outliving(BpfObjects objects) {
   // The kernel frees them asynchronously, after one or two grace periods.
-  const auto deadline = std::chrono::steady_clock::now() + wait_timeout;
-  for (;;) {
+  poll_until([&] {
     std::erase_if(objects, [](const auto& object) { return !UniqueFd(fd_by_id(object.first, object.second)); });
-    if (objects.empty() || std::chrono::steady_clock::now() > deadline) return objects;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+    return objects.empty();
+  });
+  return objects;
 }
 
 /// How a tracer ends.

@@ -10,7 +10,8 @@
 #include <set>
 #include <string>
 #include <system_error>
-#include <thread>
+
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 
@@ -28,13 +29,8 @@ inline std::set<std::string> tracepoints_of(pid_t pid) {
 }
 
 /// Waits until the BPF programs of the scheduler are attached by a tracer, or are not. False at the timeout.
-inline bool await_sched_programs(pid_t tracer, bool attached, std::chrono::seconds timeout = std::chrono::seconds(30)) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (tracepoints_of(tracer).contains("sched_switch") != attached) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
+inline bool await_sched_programs(pid_t tracer, bool attached, std::chrono::seconds timeout = wait_timeout) {
+  return poll_until([&] { return tracepoints_of(tracer).contains("sched_switch") == attached; }, timeout);
 }
 
 }  // namespace rtev::test

@@ -22,6 +22,7 @@
 #include "base/background_close.hpp"
 #include "base/clock.hpp"
 #include "base/file_links.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::helper {
 namespace {
@@ -86,9 +87,7 @@ class ClosersTest : public testing::Test {
     };
     const auto open = target();
     close(file);
-    const std::uint64_t deadline_ns = monotonic_ns() + Slow::ns;
-    while (target() == open && monotonic_ns() < deadline_ns) ::usleep(1'000);
-    EXPECT_LT(monotonic_ns(), deadline_ns);
+    EXPECT_TRUE(test::poll_until([&] { return target() != open; }, std::chrono::nanoseconds(Slow::ns)));
   }
 
   HelperProcess helper_ = HelperProcess::start().value();
@@ -151,7 +150,7 @@ TEST_F(ClosersTest, FilesThatWaitAreNoDescriptorsOfTheTracer) {
     close_in_background(::dup(slow.front().reader.get()));
     if (file % 100 == 0) ::usleep(1'000);
   }
-  while (open_files() >= before + most_open && monotonic_ns() < begin_ns_ + Slow::ns) ::usleep(10'000);
+  test::poll_until([&] { return open_files() < before + most_open; });
   EXPECT_LT(monotonic_ns(), begin_ns_ + Slow::ns) << "they still wait, as the slow ones do";
 }
 
