@@ -86,6 +86,11 @@ struct thread_usage {
   __u32 delays[RTEV_USAGE_DELAYS];
 };
 
+/* Of a thread that was not looked at yet. */
+static __always_inline __u8 first_role(struct task_struct* task) {
+  return task->pid == task->tgid ? RTEV_ROLE_MUTATOR : RTEV_ROLE_UNKNOWN;
+}
+
 /* By tid. As small as can be unless sums are wanted. */
 struct usages_map {
   __uint(type, BPF_MAP_TYPE_HASH);
@@ -101,7 +106,7 @@ struct usage_scratch_map {
   __type(key, __u32);
   __type(value, struct thread_usage);
 };
-extern struct usage_scratch_map usage_scratch SEC(".maps"); /* zero, but for the domain */
+extern struct usage_scratch_map usage_scratch SEC(".maps"); /* zero, but for what usage_of() sets */
 
 /* A buffer for each cpu, or for several cpus. Created by user space. */
 struct sched_buffer {

@@ -22,9 +22,7 @@ struct {
 } stack_scratch SEC(".maps");
 
 static __always_inline struct thread_state new_thread_state(struct task_struct* task) {
-  return (struct thread_state){.domain = -1,
-                               .role = task->pid == task->tgid ? RTEV_ROLE_MUTATOR : RTEV_ROLE_UNKNOWN,
-                               .user = BPF_CORE_READ(task, real_cred, uid.val)};
+  return (struct thread_state){.domain = -1, .role = first_role(task), .user = BPF_CORE_READ(task, real_cred, uid.val)};
 }
 
 struct stack_search {

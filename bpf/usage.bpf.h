@@ -48,6 +48,9 @@ static __always_inline struct thread_usage* usage_of(struct task_struct* task) {
   struct thread_usage* fresh = bpf_map_lookup_elem(&usage_scratch, &zero);
   if (!fresh) return NULL;
   fresh->domain = NEVER_REPORTED;
+  /* Until it leaves its CPU: its state is read then. */
+  fresh->role = first_role(task);
+  fresh->reported_ns = bpf_ktime_get_ns();
   count_untracked(bpf_map_update_elem(&usages, &tid, fresh, BPF_NOEXIST));
   return bpf_map_lookup_elem(&usages, &tid);
 }
