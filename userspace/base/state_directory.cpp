@@ -11,7 +11,7 @@
 
 namespace rtev {
 
-Result<UniqueFd> open_state_directory(const std::filesystem::path& directory) {
+Result<UniqueFd> open_state_directory(const std::filesystem::path& directory, mode_t mode) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   const std::string hint = ::geteuid() != 0 ? "run it as root" : "";
@@ -25,6 +25,8 @@ Result<UniqueFd> open_state_directory(const std::filesystem::path& directory) {
                                  .subject = directory,
                                  .why = ::geteuid() != 0 ? "it belongs to root" : "others than root may write there",
                                  .hint = hint});
+  if ((status.st_mode & ALLPERMS) != mode && ::fchmod(fd.get(), mode) != 0)
+    return errno_error(errno, "cannot change the mode of directory", directory);
   return fd;
 }
 

@@ -12,7 +12,7 @@
 namespace rtev {
 
 /// Makes it, if it is not there. An error if anybody but root could write to it.
-Result<UniqueFd> open_state_directory(const std::filesystem::path& directory);
+Result<UniqueFd> open_state_directory(const std::filesystem::path& directory, mode_t mode = 0755);
 
 /// The name of a file about a process: its pid and start time (field 22 of /proc/PID/stat).
 std::string state_file_name(std::int32_t pid, std::uint64_t start_ticks);

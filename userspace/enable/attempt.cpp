@@ -77,7 +77,7 @@ void mend_children(const Procfs& procfs, const Target& target, const ReplacedHoo
     if (stat->parent != target.process.pid() && stat->comm != target.comm) continue;
     // Others could let the worker wait, and this program's user be charged for that.
     if (procfs.user(pid) != user || supervision.silent.reason(pid, stat->start_ticks)) continue;
-    const Progress::Scope at_work = supervision.progress.work_on(pid);
+    const Progress::Scope at_work = supervision.progress.work_on(pid, stat->start_ticks, user);
     auto process = HeldProcess::hold(pid, stat->start_ticks);
     const auto child = process ? find_target(procfs, std::move(*process)) : std::unexpected(process.error());
     if (!child || !target.is_copy(*child)) continue;

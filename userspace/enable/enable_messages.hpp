@@ -15,7 +15,8 @@ template <typename Archive>
 void fields(Archive& archive, EnableRequest& request) {
   std::optional<std::int64_t> patience;
   if (request.patience) patience = request.patience->count();
-  archive(request.task, request.pid, request.start_ticks, request.id, request.is_child_of_enabled, patience);
+  archive(request.task, request.pid, request.start_ticks, request.user, request.id, request.is_child_of_enabled,
+          patience);
   if (patience) request.patience = std::chrono::nanoseconds(*patience);
 }
 template <typename Archive>
@@ -29,7 +30,7 @@ void fields(Archive& archive, HarmedProgram& program) {
 template <typename Archive>
 void fields(Archive& archive, EnableAnswer& answer) {
   archive(answer.task, answer.pid, answer.start_ticks, answer.id, answer.comm, answer.result, answer.is_correction,
-          answer.why, answer.hint, answer.took_ns, answer.requirements, answer.ring_path, answer.is_ours,
+          answer.why, answer.hint, answer.took_ns, answer.requirements, answer.ring_path, answer.is_ours, answer.user,
           answer.harmed);
 }
 

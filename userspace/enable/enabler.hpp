@@ -44,6 +44,7 @@ struct EnableRequest {
   Task task = Task::enable;
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;     ///< field 22 of /proc/PID/stat; 0: any process with this pid
+  std::uint32_t user = 0;            ///< charged_user() of the process when it was found: who is charged with waits
   std::uint32_t id = 0;              ///< for the caller: the answer has it, too
   bool is_child_of_enabled = false;  ///< its parent's events were on because of this run when it was forked
   /// How long to wait for a program that sleeps; nothing: as long as it lives.
@@ -68,6 +69,7 @@ struct EnableAnswer {
   std::vector<Requirement> requirements{};  ///< of Task::check, and where one is not met
   std::string ring_path{};                  ///< if its events came on; may hold any bytes
   bool is_ours = false;                     ///< its events are on because of this run
+  std::uint32_t user = 0;                   ///< of the request
   std::optional<HarmedProgram> harmed{};    ///< the program that is suspect from now on
 };
 

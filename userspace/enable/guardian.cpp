@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "enable/guardian.hpp"
 
+#include <linux/capability.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -62,11 +63,11 @@ enum class Order : std::uint8_t { hold, release, keep, watch, move, leave };
 /// What the guardian is sent. Each message is answered: true if it is done, and of release if a hook was held.
 struct Instruction {
   Order order{};
-  UniqueFd descriptor{};        ///< the memory of the process, the socket to watch, or the next channel
-  ReplacedHook hook{};          ///< of hold
-  std::uint64_t window_ns = 0;  ///< likewise
-  std::int32_t pid = 0;         ///< of keep
-  std::uint64_t start_ticks = 0;
+  UniqueFd descriptor{};          ///< the memory of the process, the socket to watch, or the next channel
+  ReplacedHook hook{};            ///< of hold
+  std::uint64_t window_ns = 0;    ///< likewise
+  std::int32_t pid = 0;           ///< of hold and keep
+  std::uint64_t start_ticks = 0;  ///< of keep
   EventFlags flags{};
 };
 template <typename Archive>
@@ -129,7 +130,8 @@ class Guard {
   bool carry_out(Instruction& instruction) {
     switch (instruction.order) {
       case Order::hold:
-        held_ = std::make_shared<Held>(ProcessMemory(std::move(instruction.descriptor)), instruction.hook);
+        held_ =
+            std::make_shared<Held>(ProcessMemory(std::move(instruction.descriptor), instruction.pid), instruction.hook);
         is_put_back_ = false;
         hold_ms_ = static_cast<int>(instruction.window_ns / 1'000'000) + Guardian::guard_timeout_ms;
         return true;
@@ -141,7 +143,7 @@ class Guard {
       case Order::keep:
         return keep({.pid = instruction.pid,
                      .start_ticks = instruction.start_ticks,
-                     .memory = ProcessMemory(std::move(instruction.descriptor)),
+                     .memory = ProcessMemory(std::move(instruction.descriptor), instruction.pid),
                      .flags = instruction.flags});
       case Order::watch:
         tracer_ = std::move(instruction.descriptor);
@@ -236,7 +238,8 @@ Result<Guardian> Guardian::start() {
     constexpr int nice = -10;
     ::setpriority(PRIO_PROCESS, 0, nice);
     raise_file_limit();
-    keep_capabilities({});
+    // To read memory without its lock: see ProcessMemory. What it writes to are descriptors that it was sent.
+    keep_capabilities({CAP_SYS_PTRACE});
     Guard(std::move(channel->second)).run();
     ::_exit(0);
   }
@@ -262,7 +265,11 @@ bool Guardian::renew() {
 Result<void> Guardian::hold(const ProcessMemory& memory, const ReplacedHook& hook, std::uint64_t window_ns) {
   UniqueFd own(::dup(memory.fd().get()));
   if (!own) return errno_error(errno, "cannot share the memory of a process");
-  if (send(channel_.get(), {.order = Order::hold, .descriptor = std::move(own), .hook = hook, .window_ns = window_ns})
+  if (send(channel_.get(), {.order = Order::hold,
+                            .descriptor = std::move(own),
+                            .hook = hook,
+                            .window_ns = window_ns,
+                            .pid = memory.pid()})
           .value_or(false))
     return {};
   return guardian_gone();

@@ -17,7 +17,8 @@ class Guardian {
  public:
   static constexpr int guard_timeout_ms = 50;
 
-  /// Forks it: call it before there are threads. It has no rights, only the descriptors that it is sent.
+  /// Forks it: call it before there are threads. It may read the memory of processes; it writes only to descriptors
+  /// that it is sent.
   static Result<Guardian> start();
 
   /// Has the guardian pause the events of programs that are given to keep(), when the other end of this socket is

@@ -131,6 +131,10 @@ Checked<Credentials> HeldProcess::read_credentials() const {
   };
   if (differ(status->user_ids)) return privileged("it has the rights of several users (set-user-ID)");
   if (differ(status->group_ids)) return privileged("it has the rights of several groups (set-group-ID)");
+  const auto namespace_root = root_in(*map);
+  // Other processes of its user must not lead it to what they may not open themselves.
+  if (status->user_ids[0] != namespace_root && (status->capabilities | status->permitted_capabilities) != 0)
+    return privileged("it has capabilities that its user has not");
   // The kernel gives the files about such a process to root.
   if (memory.st_uid != status->user_ids[0]) return privileged(not_dumpable);
   return Credentials{.user = status->user_ids[0],
@@ -138,7 +142,7 @@ Checked<Credentials> HeldProcess::read_credentials() const {
                      .groups = status->groups,
                      .capabilities = status->capabilities,
                      .user_namespace = user_namespace.st_ino,
-                     .namespace_root = root_in(*map)};
+                     .namespace_root = namespace_root};
 }
 
 std::optional<FileIdentity> HeldProcess::read_program() const {

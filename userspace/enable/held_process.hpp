@@ -85,7 +85,7 @@ class HeldProcess {
   Checked<void> may_write_{};
   Credentials credentials_{};
   FileIdentity program_{};
-  ProcessMemory memory_{UniqueFd()};
+  ProcessMemory memory_{};
 };
 
 }  // namespace rtev::enable

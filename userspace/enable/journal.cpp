@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,6 +26,7 @@ namespace rtev::enable {
 namespace {
 
 constexpr std::size_t max_entry_bytes = 8192;
+constexpr const char* lock_name = "lock";
 
 /// Others hold the lock for some ten milliseconds.
 constexpr std::chrono::milliseconds lock_interval{1};
@@ -66,21 +68,24 @@ bool has_ended(const JournalOwner& owner) {
 }  // namespace
 
 Result<Journal> Journal::open(std::filesystem::path directory) {
-  auto fd = open_state_directory(directory);
-  if (!fd) return std::unexpected(std::move(fd.error()));
-  return Journal(std::move(directory), std::move(*fd));
+  const auto held = open_state_directory(directory, S_IRWXU);
+  if (!held) return std::unexpected(held.error());
+  // Not the directory: whoever may open a file may lock it, and an earlier version let all users open the directory.
+  UniqueFd lock(::openat(held->get(), lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  if (!lock) return errno_error(errno, "cannot open", directory / lock_name);
+  return Journal(std::move(directory), std::move(lock));
 }
 
 bool Journal::lock() const {
   for (int tries = 0; tries < max_lock_tries; ++tries) {
-    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0) return true;
+    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return true;
     std::this_thread::sleep_for(lock_interval);
   }
   return false;
 }
 
 void Journal::unlock() const {
-  ::flock(fd_.get(), LOCK_UN);
+  ::flock(lock_.get(), LOCK_UN);
 }
 
 std::filesystem::path Journal::path_of(std::int32_t pid, std::uint64_t start_ticks) const {
@@ -109,6 +114,7 @@ std::vector<JournalEntry> Journal::left_to(const JournalOwner& own) const {
   std::vector<JournalEntry> left;
   std::error_code error;
   for (const auto& file : std::filesystem::directory_iterator(directory_, error)) {
+    if (file.path().filename() == lock_name) continue;
     const auto text = read_small_file(file.path(), max_entry_bytes);
     auto entry = text ? parse_entry(*text) : std::nullopt;
     if (!entry)  // killed before it was written, and so before the hook was replaced

@@ -57,12 +57,12 @@ class Journal {
   std::vector<JournalEntry> left_to(const JournalOwner& own) const;
 
  private:
-  Journal(std::filesystem::path path, UniqueFd fd) : directory_(std::move(path)), fd_(std::move(fd)) {}
+  Journal(std::filesystem::path path, UniqueFd lock) : directory_(std::move(path)), lock_(std::move(lock)) {}
   std::filesystem::path path_of(std::int32_t pid, std::uint64_t start_ticks) const;
   void remove(std::int32_t pid, std::uint64_t start_ticks) const;
 
   std::filesystem::path directory_;
-  UniqueFd fd_;
+  UniqueFd lock_;
 };
 
 }  // namespace rtev::enable

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <utility>
@@ -46,7 +47,8 @@ Pausing begin_to_pause(PausedAtEnd program) {
 std::vector<PausedAtEnd> pause_all(std::vector<PausedAtEnd> programs) {
   const auto end = Clock::now() + timeout;
   std::vector<PausedAtEnd> off;
-  for (std::span rest(programs); !rest.empty() && Clock::now() < end;) {
+  std::span rest(programs);
+  while (!rest.empty() && Clock::now() < end) {
     const auto part = rest.first(std::min(rest.size(), at_once));
     rest = rest.subspan(part.size());
     std::vector<Pausing> pausing;
@@ -56,6 +58,7 @@ std::vector<PausedAtEnd> pause_all(std::vector<PausedAtEnd> programs) {
       if (one.done.wait_until(step_end) == std::future_status::ready && *one.is_off)
         off.push_back(std::move(*one.program));
   }
+  std::ranges::move(rest, std::back_inserter(off));
   return off;
 }
 

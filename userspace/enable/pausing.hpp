@@ -22,9 +22,9 @@ struct PausedAtEnd {
   EventFlags flags{};
 };
 
-/// Pauses those whose events are on. Returns those whose events were never on: they may yet come on, since a runtime
-/// that was asked to start them waits until its other domains stop. Skips programs that do not answer. Takes a second
-/// at the most.
+/// Pauses those whose events are on. Returns those for which there was no time, and those whose events were never on:
+/// they may yet come on, since a runtime that was asked to start them waits until its other domains stop. Skips
+/// programs that do not answer. Takes a second at the most.
 std::vector<PausedAtEnd> pause_all(std::vector<PausedAtEnd> programs);
 
 }  // namespace rtev::enable

@@ -18,9 +18,7 @@ Result<ProcessMemory> ProcessMemory::open(std::int32_t pid, const UniqueFd& dire
   const int code = errno;
   ::setfsuid(own_user);
   if (!fd) return errno_error(code, "cannot open the memory of process", std::to_string(pid));
-  ProcessMemory memory(std::move(fd));
-  memory.pid_ = pid;
-  return memory;
+  return ProcessMemory(std::move(fd), pid);
 }
 
 /// A memory without users has no byte, not even one that cannot be read (EIO).
@@ -29,30 +27,25 @@ bool ProcessMemory::is_alive() const {
   return ::pread(fd_.get(), &byte, sizeof byte, 0) != 0;
 }
 
-/// A read of /proc/PID/mem that waits for a page holds the lock of the process's mappings meanwhile: uprobes wait for
-/// it then, and with them all forks of the host. So the page is waited for by process_vm_readv(2), which does not hold
-/// it. The file is read all the same: the pid may be another process's by now. Returns how many bytes can be read.
-std::size_t ProcessMemory::touch(std::uint64_t address, void* bytes, std::size_t size) const {
-  if (pid_ == 0) return size;
+/// Who reads or writes /proc/PID/mem and waits for a page holds the lock of the process's mappings meanwhile: uprobes
+/// wait for it then, and with them all forks of the host. process_vm_readv(2) does not hold it. It may read another
+/// program that the process runs by now; then the memory is gone, which is looked at after it. Returns the number of
+/// bytes.
+std::size_t ProcessMemory::read(std::uint64_t address, void* bytes, std::size_t size) const {
   const iovec local{.iov_base = bytes, .iov_len = size},
       remote{.iov_base = reinterpret_cast<void*>(address), .iov_len = size};  // NOLINT(performance-no-int-to-ptr)
   const ssize_t got = ::process_vm_readv(pid_, &local, 1, &remote, 1, 0);
-  return got < 0 ? 0 : static_cast<std::size_t>(got);
+  return got > 0 && is_alive() ? static_cast<std::size_t>(got) : 0;
 }
 
 std::optional<std::uint64_t> ProcessMemory::word(std::uint64_t address) const {
   std::uint64_t word = 0;
-  if (touch(address, &word, sizeof word) != sizeof word ||
-      ::pread(fd_.get(), &word, sizeof word, static_cast<off_t>(address)) != sizeof word)
-    return std::nullopt;
-  return word;
+  return read(address, &word, sizeof word) == sizeof word ? std::optional(word) : std::nullopt;
 }
 
 std::string ProcessMemory::bytes(std::uint64_t address, std::size_t max_bytes) const {
   std::string bytes(max_bytes, '\0');
-  const ssize_t got =
-      ::pread(fd_.get(), bytes.data(), touch(address, bytes.data(), bytes.size()), static_cast<off_t>(address));
-  bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  bytes.resize(read(address, bytes.data(), bytes.size()));
   return bytes;
 }
 
@@ -65,9 +58,9 @@ std::optional<std::string> ProcessMemory::text(std::uint64_t address, std::size_
 }
 
 bool ProcessMemory::write_word(std::uint64_t address, std::uint64_t value) const {
-  // The page first, since a write that waits for it holds the lock, too.
+  // The page is waited for here, not while the write holds the lock.
   std::uint64_t present = 0;
-  if (address % sizeof value != 0 || touch(address, &present, sizeof present) != sizeof present) return false;
+  if (address % sizeof value != 0 || read(address, &present, sizeof present) != sizeof present) return false;
   return ::pwrite(fd_.get(), &value, sizeof value, static_cast<off_t>(address)) == sizeof value;
 }
 

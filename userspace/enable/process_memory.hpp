@@ -23,8 +23,9 @@ class ProcessMemory {
   /// `directory`: /proc/PID. The file is opened as this user, who has to be that of the process. Needs CAP_SYS_PTRACE
   /// in the user namespace of the process, or to be its user.
   static Result<ProcessMemory> open(std::int32_t pid, const UniqueFd& directory, uid_t user);
-  /// The same file, opened by another process.
-  explicit ProcessMemory(UniqueFd fd) : fd_(std::move(fd)) {}
+  ProcessMemory() = default;
+  /// The same file, opened by another process; this one needs the same right.
+  ProcessMemory(UniqueFd fd, std::int32_t pid) : fd_(std::move(fd)), pid_(pid) {}
 
   /// False once the process has ended, or runs another program.
   bool is_alive() const;
@@ -38,12 +39,13 @@ class ProcessMemory {
   bool write_word(std::uint64_t address, std::uint64_t value) const;
 
   const UniqueFd& fd() const { return fd_; }
+  std::int32_t pid() const { return pid_; }
 
  private:
-  std::size_t touch(std::uint64_t address, void* bytes, std::size_t size) const;
+  std::size_t read(std::uint64_t address, void* bytes, std::size_t size) const;
 
   UniqueFd fd_;
-  std::int32_t pid_ = 0;  ///< 0: not known
+  std::int32_t pid_ = 0;
 };
 
 }  // namespace rtev::enable

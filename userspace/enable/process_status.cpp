@@ -67,6 +67,8 @@ std::optional<ProcessStatus> parse_status(std::string_view text) {
       while (line.find_first_not_of(" \t") != std::string_view::npos) status.groups.push_back(take_number<gid_t>(line));
     } else if (key == "CapEff") {
       status.capabilities = take_number<std::uint64_t>(line, 16);
+    } else if (key == "CapPrm") {
+      status.permitted_capabilities = take_number<std::uint64_t>(line, 16);
     } else if (key == "TracerPid") {
       status.tracer_pid = take_number<std::int32_t>(line);
     } else if (key == "Seccomp") {

@@ -19,10 +19,11 @@ struct ProcessStatus {
   std::array<std::uint32_t, 4> user_ids{};   ///< real, effective, saved, of file accesses
   std::array<std::uint32_t, 4> group_ids{};  ///< likewise
   std::vector<gid_t> groups{};
-  std::uint64_t capabilities = 0;  ///< effective
-  std::int32_t tracer_pid = 0;     ///< of a debugger
-  int seccomp = 0;                 ///< 0: no filter
-  std::uint64_t memory_bytes = 0;  ///< VmSize
+  std::uint64_t capabilities = 0;            ///< effective
+  std::uint64_t permitted_capabilities = 0;  ///< it may make them effective at any time
+  std::int32_t tracer_pid = 0;               ///< of a debugger
+  int seccomp = 0;                           ///< 0: no filter
+  std::uint64_t memory_bytes = 0;            ///< VmSize
 };
 /// Nothing if the text is cut, or lacks one of these.
 std::optional<ProcessStatus> parse_status(std::string_view text);

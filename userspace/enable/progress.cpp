@@ -7,7 +7,7 @@
 #include <new>
 
 #include "base/clock.hpp"
-#include "inspect/procfs.hpp"
+#include "base/subordinate_users.hpp"
 
 namespace rtev::enable {
 
@@ -40,13 +40,12 @@ void Progress::set(const Work& work) const {
   shared_->since_ns = work.since_ns;
 }
 
-Progress::Scope Progress::work_on(std::int32_t pid) const {
-  const Procfs procfs;
-  const auto stat = procfs.stat(pid);
-  return {*this, Work{.pid = pid,
-                      .start_ticks = stat ? stat->start_ticks : 0,
-                      .user = procfs.user(pid),
-                      .since_ns = monotonic_ns()}};
+Progress::Scope Progress::work_on(std::int32_t pid, std::uint64_t start_ticks, std::uint32_t user) const {
+  return {*this, Work{.pid = pid, .start_ticks = start_ticks, .user = user, .since_ns = monotonic_ns()}};
+}
+
+Progress::Scope Progress::work_on(const HeldProcess& process) const {
+  return work_on(process.pid(), process.start_ticks(), charged_user(process.credentials().user));
 }
 
 /// The time for the outer process goes on; but not that for which the worker was idle.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "enable/held_process.hpp"
 #include "rtev/error.hpp"
 
 namespace rtev::enable {
@@ -17,7 +18,7 @@ class Progress {
   struct Work {
     std::int32_t pid = 0;           ///< 0: none
     std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat
-    std::uint32_t user = 0;         ///< charged_user() of the process, when the work began: it may be gone by now
+    std::uint32_t user = 0;         ///< who is charged
     std::uint64_t since_ns = 0;
   };
   Work current() const;
@@ -38,7 +39,9 @@ class Progress {
     const Progress& progress_;
     Work outer_;
   };
-  Scope work_on(std::int32_t pid) const;
+  /// `user`: who is charged if the process does not answer. What it is now may be another user's program.
+  Scope work_on(std::int32_t pid, std::uint64_t start_ticks, std::uint32_t user) const;
+  Scope work_on(const HeldProcess& process) const;
   /// The worker may wait for as long as it likes.
   Scope idle() const { return {*this, Work{}}; }
 

@@ -14,7 +14,7 @@ namespace rtev::enable {
 /// Users take turns: one who starts programs all the time does not delay those of others. One thread.
 class RequestQueue {
  public:
-  void add(std::uint32_t user, const EnableRequest& request) { by_user_[user].push_back(request); }
+  void add(const EnableRequest& request) { by_user_[request.user].push_back(request); }
   bool is_empty() const { return by_user_.empty(); }
   /// Of the next user the oldest one. Precondition: not is_empty().
   EnableRequest take() {

@@ -172,8 +172,10 @@ Requirements check_requirements(const Target& target, bool allow_confined) {
   if (path->empty() && place && place->is_usable()) {
     const std::uint64_t text = find_temporary_directory(target);
     auto other = text != 0 ? look_at_ring_place(process, temporary_directory) : std::nullopt;
-    // Anybody can fill a /tmp in memory: then the program's next write to a new page of its ring ends it (SIGBUS).
-    if (other && other->is_usable() && !other->is_memory && lacks_space(*other, bytes).empty()) {
+    // Anybody can fill /tmp: then the program's next write to a new page of its ring ends it (SIGBUS). On the file
+    // system that it works on it could come to that anyway.
+    if (other && other->is_usable() && other->device == place->device && !other->is_memory &&
+        lacks_space(*other, bytes).empty()) {
       place = std::move(other);
       requirements.directory = temporary_directory;
       requirements.directory_text = text;

@@ -30,7 +30,7 @@ constexpr const char* directory_hint = "start it with OCAML_RUNTIME_EVENTS_DIR s
 template <typename Archive>
 void pass(Archive&& archive, RingPlace& place) {
   archive(place.open_error, place.is_unsafe, place.insecure, place.access_error, place.is_taken, place.is_memory,
-          place.free_bytes, place.free_files);
+          place.free_bytes, place.free_files, place.device);
 }
 
 /// A process's own name for its ring's file; empty if the process is gone.
@@ -69,10 +69,12 @@ UniqueFd open_as_program(const HeldProcess& process, const std::string& path, Ri
   }
   struct statfs system{};
   UniqueFd held(::fcntl(directory->fd(), F_DUPFD_CLOEXEC, 0));
-  if (!held || ::fstatfs(held.get(), &system) != 0) {
+  struct stat status{};
+  if (!held || ::fstatfs(held.get(), &system) != 0 || ::fstat(held.get(), &status) != 0) {
     place.open_error = errno;
     return {};
   }
+  place.device = status.st_dev;
   place.is_memory = system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
   place.free_bytes =
       system.f_type == RAMFS_MAGIC ? UINT64_MAX : system.f_bavail * static_cast<std::uint64_t>(system.f_bsize);

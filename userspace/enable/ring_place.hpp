@@ -22,6 +22,7 @@ struct RingPlace {
   bool is_taken = false;   ///< a file of the ring's name is there
   bool is_memory = false;  ///< its file system is memory
   std::uint64_t free_bytes = 0, free_files = 0;
+  std::uint64_t device = 0;  ///< st_dev
 
   bool is_usable() const { return open_error == 0 && !is_unsafe && insecure.empty() && access_error == 0 && !is_taken; }
 };

@@ -59,14 +59,17 @@ EnableAnswer failure(const Error& error) {
   return {.result = EnableResult::denied, .why = error.message(), .hint = error.hint};
 }
 
-/// `id`: the tracer has asked for the same process.
-EnableRequest take_back_request(std::int32_t pid, std::uint64_t start_ticks) {
-  return {.task = Task::take_back, .pid = pid, .start_ticks = start_ticks, .id = UINT32_MAX};
+/// Of a program whose events are on. `id`: the tracer has asked for the same process.
+EnableRequest take_back_request(const EnableAnswer& answer) {
+  return {.task = Task::take_back,
+          .pid = answer.pid,
+          .start_ticks = answer.start_ticks,
+          .user = answer.user,
+          .id = UINT32_MAX};
 }
 
 /// Requests until the supervisor is gone.
 void handle_requests(int channel, Worker& worker) {
-  const Procfs procfs;
   RequestQueue requests;
   while (true) {
     const auto [running, ended] = worker.event_fds();
@@ -91,7 +94,7 @@ void handle_requests(int channel, Worker& worker) {
         requests = {};
         worker.take(*request, monotonic_ns());
       } else {
-        requests.add(procfs.user(request->pid), *request);
+        requests.add(*request);
       }
     }
     if (!requests.is_empty()) worker.take(requests.take(), monotonic_ns());
@@ -159,7 +162,7 @@ void Supervisor::finish() {
   queue_.clear();
   is_finishing_ = true;
   ask({.task = Task::finish});
-  for (const auto& [pid, start_ticks] : ours_) ask(take_back_request(pid, start_ticks));
+  for (const auto& [pid, request] : ours_) ask(request);
   pass_requests();
   while (!asked_.empty() && monotonic_ns() < end_ns && attend(nullptr)) {
   }
@@ -317,9 +320,9 @@ bool Supervisor::pass_answers() {
     if (answer->harmed)
       add_suspect({.file = {answer->harmed->device, answer->harmed->inode}, .user = answer->harmed->user});
     if (answer->is_ours) {
-      ours_.insert_or_assign(answer->pid, answer->start_ticks);
+      const EnableRequest& request = ours_.insert_or_assign(answer->pid, take_back_request(*answer)).first->second;
       // It came on during the last attempt.
-      if (is_finishing_) ask(take_back_request(answer->pid, answer->start_ticks));
+      if (is_finishing_) ask(request);
     }
     const auto asked = asked_.find(answer->pid);
     if (!answer->is_correction && asked != asked_.end() && asked->second.request.id == answer->id) asked_.erase(asked);
@@ -328,7 +331,7 @@ bool Supervisor::pass_answers() {
 }
 
 void Supervisor::add_suspect(const UsersProgram& suspect) {
-  suspects_.insert(suspect);
+  if (!suspects_.insert(suspect)) return;
   // Without the entry a later run tries the program again: this one need not fail for that.
   [[maybe_unused]] const auto noted = note_suspect(suspect);
 }

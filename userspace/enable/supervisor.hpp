@@ -75,7 +75,7 @@ class Supervisor {
   UniqueFd worker_{}, worker_process_{};          ///< its socket, and its pidfd
   std::map<std::int32_t, Asked> asked_{};         ///< requests without an answer, by pid
   std::deque<std::int32_t> queue_{};              ///< those that the worker has still to be sent
-  std::map<std::int32_t, std::uint64_t> ours_{};  ///< start times of those whose events are on because of this run
+  std::map<std::int32_t, EnableRequest> ours_{};  ///< to take back those whose events are on because of this run
   bool is_finishing_ = false;
   std::uint64_t last_answer_ns_ = 0;
   int replaced_ = 0;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -24,16 +25,29 @@ std::string name_of(const UsersProgram& suspect) {
 
 }  // namespace
 
-std::string suspect_path(const UsersProgram& suspect) {
-  return std::filesystem::path(suspect_directory) / name_of(suspect);
+bool Suspects::insert(const UsersProgram& program) {
+  if (contains(program)) return false;
+  programs_.insert(program);
+  ++count_[program.user];
+  return true;
+}
+
+bool Suspects::is_full(std::uint32_t user) const {
+  const auto count = count_.find(user);
+  return count != count_.end() && count->second >= max_of_user;
+}
+
+std::string Suspects::entry_of(const UsersProgram& program) const {
+  return std::filesystem::path(suspect_directory) /
+         (is_full(program.user) ? fmt::format("*-{}", program.user) : name_of(program));
 }
 
 Result<void> note_suspect(const UsersProgram& suspect) {
-  const auto directory = open_state_directory(suspect_directory);
+  const auto directory = open_state_directory(suspect_directory, S_IRWXU);
   if (!directory) return std::unexpected(directory.error());
   const UniqueFd entry(
       ::openat(directory->get(), name_of(suspect).c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!entry) return errno_error(errno, "cannot write", suspect_path(suspect));
+  if (!entry) return errno_error(errno, "cannot write", std::filesystem::path(suspect_directory) / name_of(suspect));
   return {};
 }
 

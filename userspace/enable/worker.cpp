@@ -16,8 +16,8 @@
 namespace rtev::enable {
 namespace {
 
-/// Between two attempts on one program: twice as long each time.
-constexpr std::uint64_t first_retry_ns = 10'000'000, last_retry_ns = 100'000'000;
+/// Between two attempts on one program: twice as long each time. One that never starts its events costs little.
+constexpr std::uint64_t first_retry_ns = 10'000'000, last_retry_ns = 5'000'000'000;
 
 /// For how long the first attempt waits for the program; further ones four times as long each time. A program that runs
 /// for microseconds at a time is asleep again before its hook is replaced, and comes by it when it wakes.
@@ -46,6 +46,8 @@ constexpr std::uint64_t later_ns = 100'000'000;
 constexpr unsigned max_later = 20;
 constexpr std::uint64_t not_due = UINT64_MAX;
 
+constexpr int max_silent_directories = 2;
+
 /// Programs that are waited for. The map of the BPF programs has no more.
 constexpr std::size_t max_waiting = RTEV_MAX_WANTED;
 
@@ -55,10 +57,11 @@ bool is_harm(std::uint32_t signal) {
   return std::ranges::find(signals, static_cast<int>(signal)) != signals.end();
 }
 
-Refused suspected(const UsersProgram& program) {
+Refused suspected(const Suspects& suspects, const UsersProgram& program) {
   return {.result = EnableResult::suspect,
-          .why = "another process of its program came to harm",
-          .hint = "to have it tried again remove " + suspect_path(program)};
+          .why = suspects.is_full(program.user) ? "processes of many programs of its user came to harm"
+                                                : "another process of its program came to harm",
+          .hint = "to have it tried again remove " + suspects.entry_of(program)};
 }
 
 /// Nothing is switched on that could not be switched off if this process is killed.
@@ -76,7 +79,8 @@ EnableAnswer answer_to(const EnableRequest& request, const Target& target, Enabl
           .start_ticks = target.process.start_ticks(),
           .id = request.id,
           .comm = target.comm,
-          .result = result};
+          .result = result,
+          .user = request.user};
 }
 
 }  // namespace
@@ -97,7 +101,9 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   // The tracer has asked anew.
   if (const auto late = later_.find(request.pid); late != later_.end() && late->second.request.id != request.id)
     later_.erase(late);
-  const Progress::Scope at_work = supervision_.progress.work_on(request.pid);
+  std::uint64_t start_ticks = request.start_ticks;
+  if (start_ticks == 0) start_ticks = procfs_.stat(request.pid).value_or(ProcessStat{}).start_ticks;
+  const Progress::Scope at_work = supervision_.progress.work_on(request.pid, start_ticks, request.user);
   auto process = HeldProcess::hold(request.pid, request.start_ticks);
   auto found = process ? find_target(procfs_, std::move(*process)) : std::unexpected(process.error());
   if (!found) return refuse(request, found.error());
@@ -114,7 +120,8 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
     if (request.task == Task::check) return refuse(request, {.result = EnableResult::resumed}, &*target);
     return resume(request, *target);
   }
-  if (suspects_.contains(target->users_program())) return refuse(request, suspected(target->users_program()), &*target);
+  if (suspects_.contains(target->users_program()))
+    return refuse(request, suspected(suspects_, target->users_program()), &*target);
   if (const auto hook = plan_hook(*target); !hook) {
     if (hook.error().is_passing && take_later(request)) return;
     return refuse(request, hook.error(), &*target);
@@ -123,7 +130,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   if (const auto before = last_enabled_note(request.pid, target->process.start_ticks());
       before && request.task != Task::check)
     remove_left_ring(procfs_, *target, *before);
-  Requirements requirements = check_requirements(*target, options_.allow_confined);
+  Requirements requirements = requirements_of(*target);
   const Requirement* const missing = requirements.missing();
   // A child of a program whose events are on may be making its ring.
   if (missing != nullptr && missing->what == free_name && take_later(request)) return;
@@ -190,13 +197,16 @@ void Worker::disable(const EnableRequest& request, const Target& target, EventsS
 }
 
 /// Leaves the program as it was, as far as that is possible. Of its children those are taken, too, that were forked
-/// since then: their runtimes have made rings because it has one. False if its ring's file stays.
+/// since then and run as the same user: their runtimes have made rings because it has one. False if its ring's file
+/// stays.
 bool Worker::take_back(const Target& target, std::uint64_t since_ticks) {
   const bool is_forgotten = forget_ring(procfs_, target);
   if (is_forgotten) note(target, Enabled::off, since_ticks);
+  const std::uint32_t user = target.users_program().user;
   for (const std::int32_t pid : procfs_.children(target.process.pid())) {
     const auto stat = procfs_.stat(pid);
-    if (!stat || stat->start_ticks < since_ticks) continue;
+    if (!stat || stat->start_ticks < since_ticks || procfs_.user(pid) != user) continue;
+    const Progress::Scope at_work = supervision_.progress.work_on(pid, stat->start_ticks, user);
     auto process = HeldProcess::hold(pid, stat->start_ticks);
     if (!process || process->started_with(start_variable)) continue;
     const auto child = find_target(procfs_, std::move(*process));
@@ -282,7 +292,7 @@ void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> 
     return refuse(request, {.result = EnableResult::not_running, .why = "too many programs of its user are waited for"},
                   target.get());
   if (auto wanted = programs_.want(request.pid, 0); !wanted)
-    return refuse(request, {.result = EnableResult::no_answer, .why = wanted.error().message()}, target.get());
+    return refuse(request, {.result = EnableResult::denied, .why = wanted.error().message()}, target.get());
   std::optional<std::uint64_t> deadline_ns;
   if (request.patience) deadline_ns = now_ns + static_cast<std::uint64_t>(request.patience->count());
   waiting_.emplace(request.pid, Program{.request = request,
@@ -295,11 +305,26 @@ void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> 
                                         .checked_ns = now_ns});
 }
 
+/// What it takes to switch its events on. Each directory that does not answer costs a second: after two of a user, the
+/// user's programs are left alone.
+Requirements Worker::requirements_of(const Target& target) {
+  const std::uint32_t user = target.users_program().user;
+  if (const auto silent = silent_directories_.find(user);
+      silent != silent_directories_.end() && silent->second >= max_silent_directories)
+    return {.list = {{.result = EnableResult::no_answer,
+                      .what = "directory of the ring",
+                      .found = "those of other programs of its user do not answer"}}};
+  Requirements requirements = check_requirements(target, options_.allow_confined);
+  const Requirement* const missing = requirements.missing();
+  if (missing != nullptr && missing->result == EnableResult::no_answer) ++silent_directories_[user];
+  return requirements;
+}
+
 /// Looks again at what it takes: the program may have slept for hours since.
 bool Worker::has_all(Program& program, std::uint64_t now_ns) {
   const bool is_first_attempt = program.window_ns == first_window_ns;
   if (is_first_attempt && now_ns - program.checked_ns < checked_for_ns) return true;
-  program.requirements = check_requirements(*program.target, options_.allow_confined);
+  program.requirements = requirements_of(*program.target);
   // Once it was tried the file may be its own: its runtime may be about to start the events.
   const auto missing = std::ranges::find_if(program.requirements.list, [&](const Requirement& requirement) {
     return !requirement.is_met && !(program.was_tried && requirement.what == free_name);
@@ -354,7 +379,7 @@ void Worker::end_waits(std::uint64_t now_ns) {
   next_check_ns_ = now_ns + proof_ns / 2;
   std::vector<std::int32_t> over;
   for (auto& [pid, program] : waiting_) {
-    const Progress::Scope at_work = supervision_.progress.work_on(pid);
+    const Progress::Scope at_work = supervision_.progress.work_on(program.target->process);
     // The runtime may have been about to start them when the last attempt ended.
     if (program.was_tried && !program.is_on) {
       const auto events = program.target->events_state();
@@ -379,7 +404,7 @@ void Worker::end_waits(std::uint64_t now_ns) {
 
 /// The program was answered. If it was tried it is watched for a while: it may come to harm.
 void Worker::give_up(Program& program, std::uint64_t now_ns) {
-  const Progress::Scope at_work = supervision_.progress.work_on(program.request.pid);
+  const Progress::Scope at_work = supervision_.progress.work_on(program.target->process);
   end_attempts(procfs_, *program.target, program.prepared, journal_);
   program.watched_until_ns = program.was_tried ? now_ns + watch_ns : now_ns;
   [[maybe_unused]] const auto wanted = programs_.want(program.request.pid, no_reports);
@@ -393,7 +418,7 @@ std::optional<std::uint64_t> Worker::next_step_ns() {
 
 void Worker::attempt(Program& program, std::uint64_t now_ns) {
   const std::int32_t pid = program.request.pid;
-  const Progress::Scope at_work = supervision_.progress.work_on(pid);
+  const Progress::Scope at_work = supervision_.progress.work_on(program.target->process);
   const auto events = program.target->events_state();
   if (program.was_tried && events && *events != EventsState::off) return came_on(program, now_ns);
   if (!has_all(program, now_ns)) return give_up(program, now_ns);
@@ -411,6 +436,7 @@ void Worker::attempt(Program& program, std::uint64_t now_ns) {
                                     program.requirements, program.prepared, journal_, guardian_, supervision_);
   const std::uint64_t begin_ns = std::exchange(now_ns, monotonic_ns());
   if (!started) {
+    if (started.error().result == EnableResult::no_answer) ++silent_directories_[program.target->users_program().user];
     refuse(program.request, started.error(), program.target.get());
     return give_up(program, now_ns);
   }
@@ -449,14 +475,14 @@ void Worker::harmed(const Program& program, std::uint32_t signal) {
   EnableAnswer answer = answer_to(program.request, *program.target, EnableResult::suspect);
   answer.is_correction = program.watched_until_ns.has_value();
   answer.why = fmt::format("it died by signal {} when its events were switched on", signal);
-  answer.hint = "its program is left alone from now on; to have it tried again remove " + suspect_path(what);
+  answer.hint = "its program is left alone from now on; to have it tried again remove " + suspects_.entry_of(what);
   answer.harmed = HarmedProgram{.device = what.file.first, .inode = what.file.second, .user = what.user};
   answer_(std::move(answer));
   forget(program.request.pid);
   std::vector<std::int32_t> others;
   for (const auto& [pid, other] : waiting_) {
     if (other.target->users_program() != what || other.watched_until_ns) continue;
-    refuse(other.request, suspected(what), other.target.get());
+    refuse(other.request, suspected(suspects_, what), other.target.get());
     others.push_back(pid);
   }
   for (const std::int32_t pid : others) forget(pid);
@@ -495,7 +521,7 @@ void Worker::answer(const Program& program, EnableResult result, std::uint64_t n
 void Worker::forget(std::int32_t pid) {
   programs_.forget(pid);
   if (const auto waiting = waiting_.find(pid); waiting != waiting_.end()) {
-    const Progress::Scope at_work = supervision_.progress.work_on(pid);
+    const Progress::Scope at_work = supervision_.progress.work_on(waiting->second.target->process);
     end_attempts(procfs_, *waiting->second.target, waiting->second.prepared, journal_);
     waiting_.erase(waiting);
   }

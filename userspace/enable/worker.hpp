@@ -68,6 +68,7 @@ class Worker {
   Programs::iterator find_asleep(std::uint64_t now_ns);
   void enable(const EnableRequest& request, std::shared_ptr<const Target> target, Requirements requirements,
               std::uint64_t now_ns);
+  Requirements requirements_of(const Target& target);
   bool has_all(Program& program, std::uint64_t now_ns);
   void attempt(Program& program, std::uint64_t now_ns);
   void came_on(Program& program, std::uint64_t now_ns);
@@ -105,6 +106,7 @@ class Worker {
   std::set<UsersProgram> proved_;
   Suspects suspects_;
   EnabledEntries entries_;
+  std::map<std::uint32_t, int> silent_directories_;         ///< by user: how many did not answer
   std::uint64_t next_check_ns_ = 0;                         ///< of what waits
   std::map<std::uint32_t, std::uint64_t> next_attempt_ns_;  ///< by user: see EnablerOptions::max_per_second
 };

@@ -42,7 +42,7 @@ class Hook : public ::testing::Test {
   static ProcessMemory memory() {
     UniqueFd fd(::open("/proc/self/mem", O_RDWR | O_CLOEXEC));
     EXPECT_TRUE(fd);
-    return ProcessMemory(std::move(fd));
+    return ProcessMemory(std::move(fd), ::getpid());
   }
   bool is_put_back_soon() const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -184,9 +184,17 @@ TEST_F(Hook, OfALivingRunIsLeftToThatRun) {
 TEST_F(Hook, ThatWasNotReplacedYetLeavesNoEntry) {
   const auto journal = Journal::open(dir_ / "hooks");
   ASSERT_TRUE(journal) << journal.error().message();
-  std::ofstream(dir_ / "hooks" / "4711-12345");
+  const auto entry = dir_ / "hooks" / "4711-12345";
+  std::ofstream{entry};
   EXPECT_TRUE(journal->left_to({}).empty());
-  EXPECT_TRUE(std::filesystem::is_empty(dir_ / "hooks"));
+  EXPECT_FALSE(std::filesystem::exists(entry));
+}
+
+TEST_F(Hook, OnlyRootMayLockTheJournal) {
+  const auto journal = Journal::open(dir_ / "hooks");
+  ASSERT_TRUE(journal) << journal.error().message();
+  for (const auto& path : {dir_ / "hooks", dir_ / "hooks" / "lock"})
+    EXPECT_EQ(std::filesystem::status(path).permissions() & std::filesystem::perms(077), std::filesystem::perms::none);
 }
 
 TEST_F(Hook, OfADirectoryOfOthersIsRefused) {

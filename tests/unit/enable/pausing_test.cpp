@@ -45,7 +45,7 @@ class SilentPage {
 
 PausedAtEnd program_with(std::uint64_t enabled, std::uint64_t paused) {
   return {.pid = ::getpid(),
-          .memory = ProcessMemory(UniqueFd(::open("/proc/self/mem", O_RDWR | O_CLOEXEC))),
+          .memory = ProcessMemory(UniqueFd(::open("/proc/self/mem", O_RDWR | O_CLOEXEC)), ::getpid()),
           .flags = {.enabled = enabled, .paused = paused}};
 }
 

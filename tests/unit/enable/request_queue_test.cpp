@@ -12,13 +12,13 @@ namespace {
 
 TEST(RequestQueueTest, UsersTakeTurns) {
   RequestQueue queue;
-  for (const std::int32_t pid : {1, 2, 3}) queue.add(1000, {.pid = pid});
-  queue.add(0, {.pid = 4});
-  queue.add(1001, {.pid = 5});
+  for (const std::int32_t pid : {1, 2, 3}) queue.add({.pid = pid, .user = 1000});
+  queue.add({.pid = 4, .user = 0});
+  queue.add({.pid = 5, .user = 1001});
   std::vector<std::int32_t> order;
   while (!queue.is_empty()) {
     order.push_back(queue.take().pid);
-    if (order.size() == 2) queue.add(0, {.pid = 6});
+    if (order.size() == 2) queue.add({.pid = 6, .user = 0});
   }
   EXPECT_THAT(order, ::testing::ElementsAre(1, 5, 4, 2, 6, 3));
 }

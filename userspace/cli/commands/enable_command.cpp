@@ -133,7 +133,7 @@ int run(const EnableOptions& options, Task task) {
   };
   for (const std::int32_t pid : pids) {
     ++waiting;
-    enabler->ask({.task = task, .pid = pid, .patience = patience}, Enabler::Wait::yes);
+    enabler->ask({.task = task, .pid = pid, .user = Procfs().user(pid), .patience = patience}, Enabler::Wait::yes);
     auto answers = enabler->take();
     if (!answers) return report(answers.error());
     take(answers);

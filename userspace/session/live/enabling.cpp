@@ -75,6 +75,7 @@ void Enabling::ask(std::uint64_t now_ns) {
     const ProcessInfo& info = registry_.process(process);
     const enable::EnableRequest request{.pid = info.pid,
                                         .start_ticks = info.start_ticks,
+                                        .user = info.user,
                                         .id = process,
                                         .is_child_of_enabled = ours_.contains(process)};
     if (may_be_enabled(info) && !enabler_.ask(request)) {
