@@ -57,7 +57,8 @@ std::optional<Suppressed> TriggerLimits::check(std::size_t condition, const Prog
   return std::nullopt;
 }
 
-/// What others leave of their shares stays for them: when they need it is not known.
+/// What others leave of their shares stays for them: when they need it is not known. Who had no dump yet gets one, also
+/// when those who were there before have used all.
 bool TriggerLimits::has_room(std::uint32_t user, std::uint64_t time_ns, const std::function<std::size_t()>& users) {
   std::size_t dumps = 0, dumps_of_user = 0;
   for (auto& [one, of_user] : users_) {
@@ -67,6 +68,7 @@ bool TriggerLimits::has_room(std::uint32_t user, std::uint64_t time_ns, const st
     if (one == user) dumps_of_user = of_user.dumps.size();
   }
   const std::size_t share = std::max<std::size_t>(1, options_.max_dumps / std::max<std::size_t>(1, users()));
+  if (dumps_of_user == 0) return dumps < 2 * options_.max_dumps;
   return dumps < options_.max_dumps && dumps_of_user < share;
 }
 

@@ -33,7 +33,8 @@ struct Program {
   std::string name{};
 };
 
-/// Users have equal shares of the dumps. Memory is bounded by their number. One thread.
+/// Users have equal shares of the dumps, at least one each, of which there may be as many again. Memory is bounded by
+/// their number. One thread.
 class TriggerLimits {
  public:
   struct Options {

@@ -88,12 +88,20 @@ TEST(TriggerLimits, UsersHaveSharesOfTheDumps) {
 
 TEST(TriggerLimits, EachOfManyUsersHasADump) {
   Limits limits = make_limits(10);
-  limits.users = 11;
-  for (std::uint32_t user = 1; user <= 11; ++user) {
+  limits.users = 21;
+  for (std::uint32_t user = 1; user <= 21; ++user) {
     EXPECT_EQ(limits.check(0, "server", second, user),
-              user <= 10 ? std::nullopt : std::optional(Suppressed::max_dumps));
+              user <= 20 ? std::nullopt : std::optional(Suppressed::max_dumps));
     EXPECT_EQ(limits.check(0, "client", second, user), Suppressed::max_dumps);
   }
+}
+
+TEST(TriggerLimits, AUserWhoComesLateHasADump) {
+  Limits limits = make_limits(10);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(limits.check(0, std::to_string(i), second, 1000), std::nullopt);
+  limits.users = 2;
+  EXPECT_EQ(limits.check(0, "server", 2 * second), std::nullopt);
+  EXPECT_EQ(limits.check(0, "client", 2 * second), Suppressed::max_dumps);
 }
 
 TEST(TriggerLimits, NamesOfOneUserMakeItForgetNoOther) {
