@@ -172,7 +172,7 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
   if (!guardian.hold(target.memory(), *hook, window_ns)) {
     // It is gone. The supervisor replaces it together with this process, and asks again; the program is not to blame.
     end_attempts(procfs, target, prepared, journal);
-    const Progress::Scope idle = supervision.progress.idle();
+    [[maybe_unused]] const Progress::Scope idle = supervision.progress.idle();
     ::_exit(1);
   }
   const std::uint64_t since_ticks = boot_ticks();

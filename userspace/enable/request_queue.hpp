@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <utility>
 
 #include "enable/enabler.hpp"
 
@@ -22,7 +21,7 @@ class RequestQueue {
     if (next == by_user_.end()) next = by_user_.begin();
     auto& [user, requests] = *next;
     last_user_ = user;
-    EnableRequest request = std::move(requests.front());
+    const EnableRequest request = requests.front();
     requests.pop_front();
     if (requests.empty()) by_user_.erase(next);
     return request;
