@@ -55,7 +55,7 @@ TEST_F(SourcesLive, SelectionThatTheRingCannotMatchIsAnError) {
       arguments.insert(arguments.end(), {option, value});
       return run_tool(arguments);
     };
-    const Outcome by_name = with("-n", "busy_alloc"), by_pid = with("-p", std::to_string(pid_ + 1));
+    const Outcome by_name = with("-n", "*"), by_pid = with("-p", std::to_string(pid_ + 1));
     EXPECT_EQ(by_name.status.code(), 1);
     EXPECT_THAT(by_name.err, AllOf(HasSubstr(ring), HasSubstr("name of its program"), HasSubstr("hint: omit -n")));
     EXPECT_THAT(by_name.out, IsEmpty());
@@ -74,6 +74,10 @@ TEST_F(SourcesLive, NameSelectsALiveProcess) {
   const Outcome other = run_tool({"dump", pid, "-n", "other"});
   EXPECT_EQ(other.status.code(), 1);
   EXPECT_THAT(other.err, HasSubstr("'busy_alloc', which -n does not match"));
+  EXPECT_EQ(run_tool({"enable", "--dry-run", "-p", pid, "-n", "busy*"}).status.code(), 0);
+  const Outcome not_enabled = run_tool({"enable", "--dry-run", "-p", pid, "-n", "other"});
+  EXPECT_EQ(not_enabled.status.code(), 1);
+  EXPECT_THAT(not_enabled.err, HasSubstr("no program found"));
 }
 
 TEST_F(SourcesLive, SummariesOfSelectionsCountSelectedEvents) {

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <fnmatch.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
+#include "base/name_globs.hpp"
 #include "base/parse.hpp"
 #include "cli/messages.hpp"
 #include "cli/no_match.hpp"
@@ -160,13 +160,11 @@ Result<void> check_selected(const ProcessInfo& process, const std::string& name,
     return std::unexpected(
         Error{.what = "nothing selected from", .subject = name, .why = std::move(why), .hint = std::move(hint)});
   };
-  const auto matches = [&](const std::string& glob) { return ::fnmatch(glob.c_str(), process.comm.c_str(), 0) == 0; };
-  if (!options.names.empty() && std::ranges::none_of(options.names, matches)) {
-    if (names_a_process(name))
-      return refuse("the process is named '" + escaped(process.comm) + "', which -n does not match", "omit -n");
+  if (!names_a_process(name) && !options.names.empty())
     return refuse("a ring file does not contain the name of its program, so -n cannot match",
                   "omit -n; the file is of one process");
-  }
+  if (!selects_name(options.names, process.comm))
+    return refuse("the process is named '" + escaped(process.comm) + "', which -n does not match", "omit -n");
   if (!options.pids.empty() && std::ranges::find(options.pids, process.pid) == options.pids.end()) {
     return refuse(process.pid > 0 ? "it is of process " + std::to_string(process.pid) + ", which -p does not select"
                                   : "the name of the file does not contain the process id, so -p cannot match",

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +14,7 @@
 
 #include "base/escape.hpp"
 #include "base/file_limit.hpp"
+#include "base/name_globs.hpp"
 #include "base/text_buffer.hpp"
 #include "base/text_format.hpp"
 #include "base/units.hpp"
@@ -95,7 +95,7 @@ ProcessOptions unmatched(const ProcessOptions& options, const Registry& registry
   for (const std::int32_t pid : options.pids)
     if (matches_none([pid](const ProcessInfo& info) { return info.pid == pid; })) unmatched.pids.push_back(pid);
   for (const std::string& glob : options.names) {
-    if (matches_none([&](const ProcessInfo& info) { return ::fnmatch(glob.c_str(), info.comm.c_str(), 0) == 0; }))
+    if (matches_none([&](const ProcessInfo& info) { return matches_name(glob, info.comm); }))
       unmatched.names.push_back(glob);
   }
   return unmatched;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "processes/process_table.hpp"
 
-#include <fnmatch.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "base/name_globs.hpp"
 
 namespace rtev {
 
@@ -22,9 +23,7 @@ bool ProcessFilter::wants_pid(std::int32_t pid) const {
 }
 
 bool ProcessFilter::wants(std::int32_t pid, const std::string& comm, bool followed) const {
-  if (!wants_pid(pid) || (only_followed && !followed)) return false;
-  const auto matches = [&](const std::string& glob) { return ::fnmatch(glob.c_str(), comm.c_str(), 0) == 0; };
-  return name_globs.empty() || std::ranges::any_of(name_globs, matches);
+  return wants_pid(pid) && (followed || !only_followed) && selects_name(name_globs, comm);
 }
 
 TracedProcess* ProcessTable::find(std::int32_t pid) {

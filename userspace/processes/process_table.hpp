@@ -20,7 +20,7 @@ namespace rtev {
 /// Which processes to trace.
 struct ProcessFilter {
   std::vector<std::int32_t> pids{};       ///< only these, if any
-  std::vector<std::string> name_globs{};  ///< only processes whose comm matches one, if any
+  std::vector<std::string> name_globs{};  ///< of -n: see base/name_globs.hpp
   bool only_followed = false;             ///< only processes that BPF follows: a command and its descendants
 
   /// False for the tracer itself, and for processes of which nothing else needs to be known.

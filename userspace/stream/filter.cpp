@@ -7,6 +7,8 @@
 #include <cstring>
 #include <span>
 
+#include "base/name_globs.hpp"
+
 namespace rtev {
 namespace {
 
@@ -221,9 +223,8 @@ bool Selection::accepts(const Event& event, const Batch& batch, const Registry& 
 }
 
 bool Selection::accepts(const ProcessInfo& info) {
-  const auto matches = [&](const std::string& glob) { return ::fnmatch(glob.c_str(), info.comm.c_str(), 0) == 0; };
   const bool selected = (options_.pids.empty() || std::ranges::find(options_.pids, info.pid) != options_.pids.end()) &&
-                        (options_.name_globs.empty() || std::ranges::any_of(options_.name_globs, matches));
+                        selects_name(options_.name_globs, info.comm);
   if (!noted_.contains(info.pid)) note(info);
   // A pid can be reused by another program.
   if (selected)
@@ -239,7 +240,7 @@ void Selection::note(const ProcessInfo& info) {
   for (const std::int32_t pid : options_.pids)
     if (pid == info.pid) matched_pids_.insert(pid);
   for (const std::string& glob : options_.name_globs)
-    if (::fnmatch(glob.c_str(), info.comm.c_str(), 0) == 0) matched_globs_.insert(glob);
+    if (matches_name(glob, info.comm)) matched_globs_.insert(glob);
   if (processes_.size() < max_processes) processes_.emplace(info.comm, info.pid);
 }
 

@@ -99,7 +99,7 @@ class FilterSink final : public PartialSink {
 
 struct SelectionOptions {
   std::vector<std::int32_t> pids{};       ///< only these; empty: all
-  std::vector<std::string> name_globs{};  ///< only processes whose comm matches one; empty: all
+  std::vector<std::string> name_globs{};  ///< of -n: see base/name_globs.hpp
   Window window{};
   /// For an analysis: also scheduler events of all other threads, which had the CPUs, and which processes there were
   /// before the window.

@@ -20,10 +20,9 @@ TEST(ProcessFilter, WantsProcessesByPidAndName) {
   const ProcessFilter pids{.pids = {7, 9}};
   EXPECT_TRUE(pids.wants(9, "server", false));
   EXPECT_FALSE(pids.wants(8, "server", false));
-  const ProcessFilter names{.name_globs = {"ser*", "a?"}};
+  const ProcessFilter names{.name_globs = {"ser*"}};
   EXPECT_TRUE(names.wants(7, "server", false));
-  EXPECT_TRUE(names.wants(7, "ab", false));
-  EXPECT_FALSE(names.wants(7, "abc", false));
+  EXPECT_FALSE(names.wants(7, "batch", false));
   const ProcessFilter followed{.only_followed = true};
   EXPECT_TRUE(followed.wants(7, "server", true));
   EXPECT_FALSE(followed.wants(7, "server", false));

@@ -329,7 +329,6 @@ TEST_F(SelectionTest, SummariesCountSelectedEvents) {
 
 TEST_F(SelectionTest, SelectsByName) {
   EXPECT_THAT(select({.name_globs = {"batch-*"}}), ElementsAre(111, 121, 131, 133));
-  EXPECT_THAT(select({.name_globs = {"batch"}}), ElementsAre());
 }
 
 TEST_F(SelectionTest, TellsWhichOptionsMatchedNothing) {

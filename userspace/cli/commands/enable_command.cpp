@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // rtev-bpf enable and disable: switch the events of running programs on, and off again.
 #include <fmt/core.h>
-#include <fnmatch.h>
 #include <poll.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +13,7 @@
 #include "base/clock.hpp"
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
+#include "base/name_globs.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
 #include "enable/enabler.hpp"
@@ -50,19 +50,18 @@ constexpr const char* disable_footer =
     "\n"
     "Exit status: 0 if the events of all these programs are off, else 1.";
 
-/// The processes that are asked about, once each; of the host where no pid is given.
+/// The processes that are asked about, once each: those with the pids that are given, or of the host, if -n selects
+/// them.
 std::vector<std::int32_t> selected(const EnableOptions& options) {
-  std::vector<std::int32_t> pids = options.pids;
+  const Procfs procfs;
+  std::vector<std::int32_t> pids = options.pids.empty() ? procfs.pids() : options.pids;
   std::ranges::sort(pids);
   pids.erase(std::ranges::unique(pids).begin(), pids.end());
-  if (!pids.empty()) return pids;
-  const Procfs procfs;
-  for (const std::int32_t pid : procfs.pids()) {
+  std::erase_if(pids, [&](std::int32_t pid) {
     const auto stat = procfs.stat(pid);
-    if (!stat || stat->kernel_thread || stat->ending) continue;
-    const auto matches = [&](const std::string& glob) { return ::fnmatch(glob.c_str(), stat->comm.c_str(), 0) == 0; };
-    if (options.names.empty() || std::ranges::any_of(options.names, matches)) pids.push_back(pid);
-  }
+    if (stat && !selects_name(options.names, stat->comm)) return true;
+    return options.pids.empty() && (!stat || stat->kernel_thread || stat->ending);
+  });
   return pids;
 }
 
