@@ -29,7 +29,7 @@ constexpr std::chrono::seconds mend_timeout{2};
 /// Asks the domain to look at its pending actions, the external interrupt among them. Each of these writes may come at
 /// any time, from any thread. In this order: the runtime looks when the limit says so.
 bool request_interrupt(const Target& target, std::uint64_t state) {
-  const DomainLayout& layout = target.layout->state;
+  const DomainLayout& layout = target.layout;
   return target.memory().write_word(state + layout.requested_external_interrupt * state_word_bytes, 1) &&
          target.memory().write_word(state + layout.action_pending * state_word_bytes, 1) &&
          target.memory().write_word(state + layout.young_limit * state_word_bytes, UINT64_MAX);
@@ -39,7 +39,7 @@ bool request_interrupt(const Target& target, std::uint64_t state) {
 /// both.
 bool has_looked(const Target& target, std::uint64_t state) {
   constexpr std::uint64_t int_mask = 0xffffffff;
-  const DomainLayout& layout = target.layout->state;
+  const DomainLayout& layout = target.layout;
   const auto pending = target.memory().word(state + layout.action_pending * state_word_bytes),
              limit = target.memory().word(state + layout.young_limit * state_word_bytes);
   return pending && limit && ((*pending & int_mask) == 0 || *limit != UINT64_MAX);
@@ -153,7 +153,7 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
   if (present_ring(procfs, target.process)) return Started::begun;
   auto hook = plan_hook(target);
   if (!hook) return std::unexpected(hook.error());
-  hook->request = *state + target.layout->state.requested_external_interrupt * state_word_bytes;
+  hook->request = *state + target.layout.requested_external_interrupt * state_word_bytes;
   if (auto is_prepared = prepare(procfs, target, requirements, prepared, journal); !is_prepared)
     return std::unexpected(std::move(is_prepared.error()));
   hook->directory = prepared.hook.directory;

@@ -4,9 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <string_view>
 #include <vector>
 
 #include "inspect/process_view.hpp"
@@ -14,23 +12,6 @@
 
 namespace rtev::enable {
 namespace {
-
-/// The fields whose places differ by version.
-constexpr DomainLayout layout(std::uint32_t requested_external_interrupt, std::uint32_t id) {
-  return {.young_limit = 0,
-          .young_ptr = 1,
-          .young_start = 2,
-          .young_end = 3,
-          .action_pending = 7,
-          .requested_external_interrupt = requested_external_interrupt,
-          .id = id};
-}
-
-/// From runtime/caml/domain_state.tbl of each version, whose fields take a word each, and from struct dom_internal in
-/// its runtime/domain.c: 5.4 has the domain's thread before the state. Each was tested on that version:
-/// tests/live/enable_live_test.cpp, enable_workloads_live_test.cpp.
-constexpr std::array layouts =
-    std::to_array<VersionLayout>({{"5.1", layout(31, 35), 1}, {"5.3", layout(32, 36), 1}, {"5.4", layout(36, 40), 2}});
 
 constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
 
@@ -82,13 +63,6 @@ Checked<RuntimeFile> runtime_of(const Procfs& procfs, const ProcessView& view, s
   return place(std::move(**found), mapped.runtime->fd, bias_of_mapping(**found, mapped.runtime->begin));
 }
 
-/// "5.3.0" of "5.3", and no other: neither "5.3.0+x" nor another version that has the same functions.
-bool is_release_of(std::string_view full, std::string_view version) {
-  if (!full.starts_with(version) || !full.substr(version.size()).starts_with('.')) return false;
-  const std::string_view patch = full.substr(version.size() + 1);
-  return !patch.empty() && std::ranges::all_of(patch, [](char c) { return '0' <= c && c <= '9'; });
-}
-
 /// False if a symbol is missing.
 bool has_symbols(const RuntimeBinary& runtime) {
   const StartSites& sites = runtime.start_sites;
@@ -97,7 +71,7 @@ bool has_symbols(const RuntimeBinary& runtime) {
          sites.blocking_hook != 0 && runtime.paused_flag != 0 && has_thread_variables;
 }
 
-Checked<const VersionLayout*> layout_of(const RuntimeBinary& runtime) {
+Checked<DomainLayout> layout_of(const RuntimeBinary& runtime) {
   constexpr const char* start_hint = "start it with OCAML_RUNTIME_EVENTS_START=1";
   const std::string& text = runtime.full_version;
   const auto unknown = [&](std::string why) {
@@ -109,14 +83,17 @@ Checked<const VersionLayout*> layout_of(const RuntimeBinary& runtime) {
     return refuse(EnableResult::no_symbols, "its program lacks symbols of the runtime",
                   std::string(start_hint) + ", or use a program that is not stripped");
   const std::string& full = text.empty() ? runtime.version : text;
-  const auto layout = std::ranges::find(layouts, runtime.version, &VersionLayout::version);
-  if (layout == layouts.end() || (!text.empty() && !is_release_of(text, runtime.version)))
+  const auto version = OcamlVersion::parse(runtime.version), said = OcamlVersion::parse(full);
+  const RuntimeLayout* const known = version ? find_runtime_layout(*version) : nullptr;
+  const auto layout = known != nullptr ? known->domain() : std::nullopt;
+  // Neither variants of a release nor other versions that have the same functions.
+  if (!layout || !said || said->stage != OcamlVersion::Stage::release || said->series() != known->version)
     return unknown("OCaml " + full + ": not supported by enable");
   const auto& own = runtime.start_sites.layout;
-  if (own && *own != layout->state) return unknown("its runtime is not laid out like that of OCaml " + full);
+  if (own && *own != *layout) return unknown("its runtime is not laid out like that of OCaml " + full);
   // Bytecode has no symbols for the fields, but its version is in it as text.
   if (!own && text.empty()) return unknown("its runtime does not say which version of OCaml it is");
-  return &*layout;
+  return *layout;
 }
 
 /// The mappings of a process, to look addresses up.
@@ -198,7 +175,7 @@ bool is_domain_state(const Target& target, std::uint64_t state, std::optional<st
     readable &= word.has_value();
     return word.value_or(0);
   };
-  const DomainLayout& layout = target.layout->state;
+  const DomainLayout& layout = target.layout;
   const std::uint64_t limit = field(layout.young_limit), next = field(layout.young_ptr),
                       begin = field(layout.young_start), end = field(layout.young_end);
   const std::uint32_t own_id = as_int(field(layout.id));
@@ -285,7 +262,7 @@ Checked<ReplacedHook> plan_hook(const Target& target) {
 bool may_be_hook_of(const Target& target, const ReplacedHook& hook) {
   const StartSites& sites = target.runtime.start_sites;
   const std::uint64_t default_hook = target.place(sites.default_hook), thread_hook = target.place(sites.thread_hook);
-  const std::uint64_t request_offset = target.layout->state.requested_external_interrupt * word_bytes;
+  const std::uint64_t request_offset = target.layout.requested_external_interrupt * word_bytes;
   const bool is_its_hook = hook.address == target.hook() && hook.replacement == target.start_function() &&
                            (hook.original == default_hook || (thread_hook != 0 && hook.original == thread_hook));
   const bool are_its_variables = hook.thread_hook == thread_hook && hook.witness == target.place(sites.blocking_hook) &&
@@ -311,7 +288,7 @@ std::optional<std::uint64_t> domain_state_of(const Target& target, std::uint64_t
   // While the thread is in a system call it does not hold its domain: its own state is in the domain's record.
   std::uint64_t state = variable(target.runtime.caml_state_tls);
   if (state == 0 && domain != 0)
-    state = target.memory().word(domain + target.layout->state_in_domain * word_bytes).value_or(0);
+    state = target.memory().word(domain + target.runtime.stack_sites.layout.domain_state * word_bytes).value_or(0);
   return is_domain_state(target, state, id) ? std::optional(state) : std::nullopt;
 }
 

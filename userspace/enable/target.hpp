@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/subordinate_users.hpp"
 #include "enable/held_process.hpp"
@@ -18,14 +17,6 @@
 
 namespace rtev::enable {
 
-/// Where the runtime of a version of OCaml has what is needed, in words.
-struct VersionLayout {
-  std::string_view version;
-  DomainLayout state;  ///< caml_domain_state
-  std::uint32_t
-      state_in_domain;  ///< the pointer to the state in a domain's internal record, which begins with its number
-};
-
 /// What a runtime does with its events. Of the flags that it keeps.
 enum class EventsState : std::uint8_t { off, active, paused };
 
@@ -36,8 +27,8 @@ struct Target {
   FileIdentity file{};  ///< of the runtime
   Mapping code{};       ///< of the runtime
   RuntimeBinary runtime{};
-  std::uint64_t bias = 0;                 ///< of the runtime: address in the process less the one in the file
-  const VersionLayout* layout = nullptr;  ///< never null
+  std::uint64_t bias = 0;  ///< of the runtime: address in the process less the one in the file
+  DomainLayout layout{};
 
   std::uint64_t hook() const { return runtime.start_sites.hook + bias; }
   std::uint64_t start_function() const { return runtime.start_sites.start.begin + bias; }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "inspect/binary.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -73,10 +76,17 @@ constexpr std::array wanted_symbols = std::to_array<WantedSymbol>({
 });
 static_assert(std::ranges::is_sorted(wanted_symbols, {}, &WantedSymbol::name));
 
+constexpr std::size_t index_of(std::string_view name) {
+  return static_cast<std::size_t>(std::ranges::find(wanted_symbols, name, &WantedSymbol::name) -
+                                  wanted_symbols.begin());
+}
+static_assert(std::ranges::all_of(runtime_layouts, [](const RuntimeLayout& layout) {
+  return index_of(layout.function) != wanted_symbols.size();
+}));
+
 /// The name of a wanted symbol; another one does not compile.
 struct Name {
-  consteval Name(const char* name)  // NOLINT(google-explicit-constructor)
-      : index(std::ranges::find(wanted_symbols, std::string_view(name), &WantedSymbol::name) - wanted_symbols.begin()) {
+  consteval Name(const char* name) : index(index_of(name)) {  // NOLINT(google-explicit-constructor)
     if (index == wanted_symbols.size()) throw "not a wanted symbol";
   }
   std::size_t index;
@@ -115,6 +125,9 @@ class Symbols {
     return found.fit == Fit::none ? nullptr : &found.symbol;
   }
   bool has(Name name) const { return find(name) != nullptr; }
+  bool has_function_of(const RuntimeLayout& version) const {
+    return found_[index_of(version.function)].fit != Fit::none;
+  }
 
  private:
   struct Found {
@@ -145,21 +158,11 @@ class Symbols {
   std::array<Found, wanted_symbols.size()> found_{};
 };
 
-/// What is the same in all binaries of a version.
-struct VersionInfo {
-  std::string_view version;
-  Family family;
-  std::uint32_t id_offset;  ///< in caml_state's block (runtime/caml/domain_state.tbl)
-};
-
-/// Each release brought a function that is linked into every program and was never there before.
-VersionInfo version_of(const Symbols& symbols) {
-  if (!symbols.has("caml_runtime_events_user_register")) return {"5.0", Family::before_5_3, 280};
-  if (!symbols.has("caml_ml_runtime_events_start")) return {"5.1", Family::before_5_3, 280};
-  if (!symbols.has("caml_ml_runtime_events_path")) return {"5.2", Family::before_5_3, 280};
-  if (!symbols.has("caml_domain_terminate")) return {"5.3", Family::since_5_3, 288};
-  if (!symbols.has("caml_domain_count")) return {"5.4", Family::since_5_3, 320};
-  return {"5.5", Family::since_5_3, 320};
+/// The last version whose function is there, and those of all versions before it.
+const RuntimeLayout& layout_of(const Symbols& symbols) {
+  const auto later = std::ranges::find_if_not(
+      runtime_layouts, [&](const RuntimeLayout& version) { return symbols.has_function_of(version); });
+  return later == runtime_layouts.begin() ? *later : *std::prev(later);
 }
 
 std::vector<ProbePoint> probe_points(const ElfFile& file, const Symbols& symbols) {
@@ -305,19 +308,9 @@ CodeRange code_between(const ElfFile& file, const Elf64_Sym* first, const Elf64_
   return {first->st_value, end};
 }
 
-/// A runtime's own symbols say where the fields are; without them its version does.
-StackLayout stack_layout(const Symbols& symbols, std::string_view version) {
-  static constexpr StackLayout since_5_1{
-      .young_ptr = 1, .young_start = 2, .young_end = 3, .young_trigger = 4, .current_stack = 5, .c_stack = 8};
-  StackLayout layout;
-  if (version == "5.0") {
-    layout = {.young_ptr = 1, .young_start = 2, .young_end = 3, .young_trigger = 2, .current_stack = 4, .c_stack = 7};
-  } else if (version < "5.5") {
-    layout = since_5_1;
-    layout.local_roots = version == "5.1" ? 19 : version == "5.3" ? 20 : version == "5.4" ? 24 : 0;
-  }
-  // Not a field of that state, so there is no symbol.
-  if (version < "5.5") layout.domain_state = version == "5.4" ? 2 : 1;
+/// Of a version, unless the runtime's own symbols say where the fields are.
+StackLayout stack_layout(const Symbols& symbols, const RuntimeLayout& version) {
+  StackLayout layout = version.stacks();
   const auto read = [&](Name name, std::uint8_t StackLayout::* field, std::uint64_t max) {
     const Elf64_Sym* const symbol = symbols.find(name);
     if (symbol && symbol->st_shndx == SHN_ABS && symbol->st_value > 0 && symbol->st_value <= max)
@@ -335,7 +328,7 @@ StackLayout stack_layout(const Symbols& symbols, std::string_view version) {
 }
 
 /// What it takes to copy stacks.
-StackSites stack_sites(const ElfFile& file, const Symbols& symbols, std::string_view version) {
+StackSites stack_sites(const ElfFile& file, const Symbols& symbols, const RuntimeLayout& version) {
   StackSites sites;
   if (const Elf64_Sym* const dispatch = symbols.find("caml_alloc_small_dispatch"))
     sites.allocation_offset = file.code_offset(dispatch->st_value);
@@ -439,14 +432,16 @@ Result<std::optional<RuntimeBinary>> inspect_binary(int fd, const ChangeCheck& c
   runtime.code_begin = code_begin(file);
   runtime.link_base = link_base(file);
   if (anonymous) {
-    runtime.stack_sites.layout = stack_layout(symbols, runtime.version);
+    // The version is not known. 5.1 to 5.4 have the same places, and BPF checks what it finds there.
+    constexpr StackLayout usual = find_runtime_layout({.major = 5, .minor = 2})->stacks();
+    runtime.stack_sites.layout = usual;
     return runtime;
   }
 
-  const VersionInfo version = version_of(symbols);
-  runtime.version = version.version;
-  runtime.family = version.family;
-  runtime.id_offset = version.id_offset;
+  const RuntimeLayout& version = layout_of(symbols);
+  runtime.version = fmt::format("{}.{}", version.version.major, version.version.minor);
+  runtime.family = family_of_version(runtime.version);
+  runtime.id_offset = version.id * sizeof(std::uint64_t);
   runtime.probes = probe_points(file, symbols);
   if (runtime.shared_library) runtime.tls_module_word = file.tls_module_word().value_or(0);
   if (!runtime.shared_library || runtime.tls_module_word != 0) {
@@ -460,7 +455,7 @@ Result<std::optional<RuntimeBinary>> inspect_binary(int fd, const ChangeCheck& c
   runtime.start_sites = start_sites(file, symbols);
   runtime.is_oxcaml = symbols.has("caml_alloc_local") || symbols.has("caml_refresh_locals");
   if (!runtime.start_sites.layout) runtime.full_version = version_text(file);
-  runtime.stack_sites = stack_sites(file, symbols, runtime.version);
+  runtime.stack_sites = stack_sites(file, symbols, version);
   return runtime;
 }
 

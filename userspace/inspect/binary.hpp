@@ -12,6 +12,7 @@
 #include "base/change_check.hpp"
 #include "bpf/records.h"
 #include "inspect/emitter_sites.hpp"
+#include "inspect/runtime_layout.hpp"
 #include "rtev/error.hpp"
 #include "rtev/names.hpp"
 
@@ -29,13 +30,6 @@ struct CodeRange {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// Where a domain's state (caml_domain_state) has some of its fields: in words from its beginning.
-struct DomainLayout {
-  std::uint32_t young_limit = 0, young_ptr = 0, young_start = 0, young_end = 0;
-  std::uint32_t action_pending = 0, requested_external_interrupt = 0, id = 0;
-  bool operator==(const DomainLayout&) const = default;
-};
-
 /// What it takes to have a runtime switch its events on (see enable/). Link-time addresses; 0 = not known.
 struct StartSites {
   std::uint64_t hook = 0;           ///< caml_domain_external_interrupt_hook, a pointer to a function
@@ -48,17 +42,6 @@ struct StartSites {
   std::uint64_t ring_words = 0;     ///< ring_size_words, an int
   /// As the assembly code of a native runtime has it, which leaves a symbol for each field.
   std::optional<DomainLayout> layout{};
-};
-
-/// Words of a domain's state, by their number in it, that lead to stacks and to the minor heap. 0 = not known.
-struct StackLayout {
-  std::uint8_t young_ptr = 0, young_start = 0, young_end = 0;
-  std::uint8_t young_trigger = 0;  ///< 5.0 has none: young_start
-  std::uint8_t current_stack = 0;  ///< 0, too, for bytecode
-  std::uint8_t c_stack = 0;
-  std::uint8_t domain_state = 0;  ///< of what domain_self points to: the address of the domain's state
-  std::uint8_t local_roots = 0;
-  bool operator==(const StackLayout&) const = default;
 };
 
 /// What it takes to copy the stacks of a process. Code is given by link-time addresses.

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <span>
 
 #include "base/enum_names.hpp"
+#include "base/ocaml_version.hpp"
 
 namespace rtev {
 namespace {
@@ -179,14 +179,9 @@ std::string_view to_string(LossReason reason) {
 }
 
 std::optional<Family> family_of_version(std::string_view version) {
-  if (!version.starts_with("5.")) return std::nullopt;
-  const std::string_view minor = version.substr(2);
-  unsigned number = 0;
-  const auto [rest, error] = std::from_chars(minor.data(), minor.data() + minor.size(), number);
-  // "5.3.0", "5.3" and "5.3+trunk" are versions, "5.3x" is not.
-  if (error != std::errc{} || (rest != minor.data() + minor.size() && *rest != '.' && *rest != '+' && *rest != '~'))
-    return std::nullopt;
-  return number < 3 ? Family::before_5_3 : Family::since_5_3;
+  const auto parsed = OcamlVersion::parse(version);
+  if (!parsed || parsed->major != 5) return std::nullopt;
+  return parsed->series() < OcamlVersion{.major = 5, .minor = 3} ? Family::before_5_3 : Family::since_5_3;
 }
 
 void FamilyGuess::add(const Event& event) {

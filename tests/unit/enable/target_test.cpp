@@ -16,15 +16,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr VersionLayout version{.version = "5.3",
-                                .state = {.young_limit = 0,
-                                          .young_ptr = 1,
-                                          .young_start = 2,
-                                          .young_end = 3,
-                                          .action_pending = 7,
-                                          .requested_external_interrupt = 8,
-                                          .id = 9},
-                                .state_in_domain = 1};
+constexpr DomainLayout layout{.young_limit = 0,
+                              .young_ptr = 1,
+                              .young_start = 2,
+                              .young_end = 3,
+                              .action_pending = 7,
+                              .requested_external_interrupt = 8,
+                              .id = 9};
 
 class TargetTest : public ::testing::Test {
  protected:
@@ -34,7 +32,7 @@ class TargetTest : public ::testing::Test {
   void SetUp() override {
     auto held = HeldProcess::hold(::getpid(), 0);
     ASSERT_TRUE(held) << held.error().why;
-    target_.emplace(Target{.process = std::move(*held), .bias = bias, .layout = &version});
+    target_.emplace(Target{.process = std::move(*held), .bias = bias, .layout = layout});
     target_->runtime.start_sites = {.hook = hook,
                                     .default_hook = default_hook,
                                     .thread_hook = thread_hook,
@@ -93,7 +91,7 @@ TEST_F(TargetTest, RefusesARequestThatIsNotInTheStateOfADomain) {
 TEST_F(TargetTest, IsACopyOnlyOfTheSameProgramAndUser) {
   const auto copy = [&](std::uint64_t other_bias, FileIdentity file) {
     auto held = HeldProcess::hold(::getpid(), 0);
-    return Target{.process = std::move(*held), .file = file, .bias = other_bias, .layout = &version};
+    return Target{.process = std::move(*held), .file = file, .bias = other_bias, .layout = layout};
   };
   EXPECT_TRUE(target_->is_copy(copy(bias, {})));
   EXPECT_FALSE(target_->is_copy(copy(bias + 4096, {})));
