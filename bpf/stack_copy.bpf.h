@@ -17,27 +17,6 @@
 #define SCANNED_WORDS 256
 #define STATE_WORDS 32 /* of caml_state's block: those that are of interest are among the first */
 
-#if defined(__TARGET_ARCH_x86)
-#define REGISTER_SP 7
-#define REGISTER_IP 16
-/* Where compiled code keeps its stack pointer while it runs C on the other stack: in calls that do not allocate, in 5.0
- * and later; and while an exception is raised. */
-#define NOALLOC_REGISTER 3     /* rbx */
-#define NOALLOC_REGISTER_5_0 6 /* rbp */
-#define RAISE_REGISTER 13
-#define RAISE_REGISTER_5_1 10 /* only up to where caml_stash_backtrace uses it */
-/* Of the variables of a thread, those next to its pointer. */
-#define TLS_BEGIN(pointer, bytes) ((pointer) - (bytes))
-#else
-#define REGISTER_SP 31
-#define REGISTER_IP 32
-#define NOALLOC_REGISTER 29
-#define NOALLOC_REGISTER_5_0 19
-#define RAISE_REGISTER 20
-#define RAISE_REGISTER_5_1 20
-#define TLS_BEGIN(pointer, bytes) (pointer)
-#endif
-
 struct stack_range {
   __u64 from, to;
   __u64 value; /* not 0: a word, instead of what is there */
@@ -110,27 +89,7 @@ static __always_inline __u64 probed_address(struct task_struct* task, __u64 addr
 /* As the thread entered the kernel with, or was interrupted. */
 static __always_inline void read_registers(__u64* registers, struct task_struct* task) {
   struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task);
-#if defined(__TARGET_ARCH_x86)
-  registers[0] = regs->ax;
-  registers[1] = regs->dx;
-  registers[2] = regs->cx;
-  registers[3] = regs->bx;
-  registers[4] = regs->si;
-  registers[5] = regs->di;
-  registers[6] = regs->bp;
-  registers[7] = regs->sp;
-  registers[8] = regs->r8;
-  registers[9] = regs->r9;
-  registers[10] = regs->r10;
-  registers[11] = regs->r11;
-  registers[12] = regs->r12;
-  registers[13] = regs->r13;
-  registers[14] = regs->r14;
-  registers[15] = regs->r15;
-  registers[16] = regs->ip;
-#else
-  bpf_probe_read_kernel(registers, RTEV_STACK_REGISTERS * 8, regs); /* struct user_pt_regs comes first */
-#endif
+  copy_registers(registers, regs);
   registers[REGISTER_IP] = probed_address(task, registers[REGISTER_IP]);
 }
 

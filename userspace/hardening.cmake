@@ -22,9 +22,9 @@ add_compile_options(
   -fstack-protector-strong
   -fstack-clash-protection
   -ftrivial-auto-var-init=zero)
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+if(rtev_processor STREQUAL x86)
   add_compile_options(-fcf-protection=full)
-elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+elseif(rtev_processor STREQUAL arm64)
   add_compile_options(-mbranch-protection=standard)
 endif()
 add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)

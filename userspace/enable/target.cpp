@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/processor.hpp"
 #include "inspect/process_view.hpp"
 #include "inspect/tracking.hpp"
 
@@ -18,12 +19,6 @@ constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
 /// No minor heap is larger.
 constexpr std::uint64_t max_minor_heap_bytes = std::uint64_t{1} << 40;
 
-/// The thread pointer's word with the address of the thread's dynamic thread vector (glibc).
-#if defined(__x86_64__)
-constexpr std::uint64_t dtv_offset = 8;
-#else
-constexpr std::uint64_t dtv_offset = 0;
-#endif
 constexpr std::uint64_t max_libraries = 65536, dtv_entry_bytes = 2 * word_bytes;
 
 /// The file with the runtime of a process.
@@ -155,7 +150,7 @@ std::optional<std::uint64_t> thread_variables(const Target& target, std::uint64_
   if (!target.runtime.shared_library) return thread_pointer;
   const auto module = target.memory().word(target.place(target.runtime.tls_module_word));
   if (!module || *module == 0 || *module > max_libraries) return std::nullopt;
-  const auto vector = target.memory().word(thread_pointer + dtv_offset);
+  const auto vector = target.memory().word(thread_pointer + own_processor.dtv_offset);
   const auto block = vector ? target.memory().word(*vector + *module * dtv_entry_bytes) : std::nullopt;
   if (!block || *block == 0 || *block == UINT64_MAX) return std::nullopt;
   return *block - 1;  // see RuntimeBinary::domain_self_tls

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/processor.hpp"
 #include "inspect/elf_file.hpp"
 
 namespace rtev {
@@ -214,7 +215,7 @@ std::vector<EmitterPoint> emitter_points(ElfFile& file, const Symbols& symbols) 
     const auto offset = symbol ? file.code_offset(symbol->st_value) : std::nullopt;
     if (!offset) return {};
     std::optional<EnabledBranch> branch;
-    if (file.machine() == EM_X86_64)
+    if (file.machine() == x86_64.elf)
       branch = find_enabled_branch(file.code(*offset, std::min<std::uint64_t>(symbol->st_size, emitter_code_bytes)),
                                    symbol->st_value);
     if (branch && (flag == 0 || flag == branch->flag)) {
@@ -244,8 +245,7 @@ CodeRange code_range(const ElfFile& file, const Elf64_Sym* symbol) {
 }
 
 /// Where a thread-local variable is, as RuntimeBinary has it; 0 if it is unknown. The static linker computes the
-/// same for a program, whose own block lies at a fixed place: below the thread pointer on x86-64, above it and a header
-/// of 16 bytes on AArch64.
+/// same for a program, whose own block lies at a fixed place.
 std::int64_t tls_offset(const ElfFile& file, const Elf64_Sym* symbol) {
   const Elf64_Phdr* const block = file.segment(PT_TLS);
   if (!symbol || !block) return 0;
@@ -258,14 +258,10 @@ std::int64_t tls_offset(const ElfFile& file, const Elf64_Sym* symbol) {
   };
   const auto value = static_cast<std::int64_t>(symbol->st_value);
   if (!file.is_program()) return value + 1;
-  switch (file.machine()) {
-    case EM_X86_64:
-      return value - round_up(block->p_memsz);
-    case EM_AARCH64:
-      return value + round_up(16);
-    default:
-      return 0;
-  }
+  const Processor* const processor = find_processor(file.machine());
+  if (processor == nullptr) return 0;
+  return processor->tls_header_bytes == 0 ? value - round_up(block->p_memsz)
+                                          : value + round_up(processor->tls_header_bytes);
 }
 
 std::uint64_t link_base(const ElfFile& file) {

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/processor.hpp"
+
 namespace rtev {
 namespace {
 
@@ -185,7 +187,8 @@ std::vector<std::string> ElfFile::needed_libraries(std::string_view part) {
 }
 
 std::optional<std::uint64_t> ElfFile::tls_module_word() {
-  const std::uint32_t wanted = machine() == EM_AARCH64 ? R_AARCH64_TLS_DTPMOD : R_X86_64_DTPMOD64;
+  const Processor* const known = find_processor(machine());
+  if (known == nullptr) return std::nullopt;
   for (const Elf64_Shdr& section : sections_) {
     if (section.sh_type != SHT_RELA || section.sh_entsize != sizeof(Elf64_Rela)) continue;
     for (std::uint64_t done = 0; done < std::min(section.sh_size, max_relocation_bytes); done += window_bytes) {
@@ -193,7 +196,8 @@ std::optional<std::uint64_t> ElfFile::tls_module_word() {
       const auto relocations = read_table<Elf64_Rela>(section.sh_offset + done, rest / sizeof(Elf64_Rela));
       if (relocations.empty()) break;
       // Without a symbol it is this file's own number. Another's symbol may be defined elsewhere as well.
-      const auto found = std::ranges::find(relocations, ELF64_R_INFO(0, wanted), &Elf64_Rela::r_info);
+      const auto found =
+          std::ranges::find(relocations, ELF64_R_INFO(0, known->tls_module_relocation), &Elf64_Rela::r_info);
       if (found != relocations.end()) return found->r_offset;
     }
   }

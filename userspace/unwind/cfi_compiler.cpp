@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/cfi_compiler.hpp"
 
-#include <elf.h>
-
 #include <algorithm>
 #include <iterator>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 
+#include "base/processor.hpp"
 #include "unwind/byte_cursor.hpp"
 #include "unwind/rule_list.hpp"
 
@@ -96,10 +95,11 @@ class Compiler {
   /// Adds the jumps that no function has.
   void add_jumps() {
     if (frame_.jumps.empty()) return;
-    CommonEntry common{.usable = true, .return_column = frame_.machine == EM_AARCH64 ? 30u : 16u};
-    const bool is_arm = frame_.machine == EM_AARCH64;
-    set_cfa(common.initial, is_arm ? 31 : 7, is_arm ? 0 : 8);
-    if (!is_arm) save(common.initial, 16, SaveKind::at_offset, -8);
+    const Processor* const processor = find_processor(frame_.machine);
+    if (processor == nullptr) return;
+    CommonEntry common{.usable = true, .return_column = processor->return_column};
+    set_cfa(common.initial, processor->stack_pointer, processor->has_link_register ? 0 : 8);
+    if (!processor->has_link_register) save(common.initial, processor->return_column, SaveKind::at_offset, -8);
     commons_.emplace(no_common, common);
     for (const AddressRange& jumps : frame_.jumps) {
       const std::uint64_t end = jumps.end - frame_.link_base;
@@ -416,9 +416,11 @@ bool Compiler::run_extended(std::uint8_t code, ByteCursor& cursor, const CommonE
       const std::uint64_t number = cursor.take_uleb();
       return save(state, number, SaveKind::offset, factored(common, cursor.take_sleb()));
     }
-    case 0x2d:  // negate_ra_state
+    case 0x2d: {  // negate_ra_state
+      const Processor* const processor = find_processor(frame_.machine);
       state.return_is_signed = !state.return_is_signed;
-      return frame_.machine == EM_AARCH64;
+      return processor != nullptr && processor->signed_address_mask != 0;
+    }
     case 0x2e:  // GNU_args_size: how much the caller pushed
       cursor.take_uleb();
       return true;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/processor.hpp"
+
 namespace rtev {
 namespace {
 
@@ -65,9 +67,8 @@ DataImage::DataImage(ElfFile& file, WorkBudget& budget) {
 }
 
 void DataImage::relocate(ElfFile& file, Extent table, WorkBudget& budget) {
-  const bool is_arm = file.machine() == EM_AARCH64;
-  const std::uint32_t relative = is_arm ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE;
-  const std::uint32_t by_symbol = is_arm ? R_AARCH64_ABS64 : R_X86_64_64;
+  const Processor* const processor = find_processor(file.machine());
+  if (processor == nullptr) return;
   std::optional<std::vector<Elf64_Sym>> symbols;
   std::vector<Elf64_Rela> window(std::min<std::uint64_t>(relocations_at_once, table.size / sizeof(Elf64_Rela)));
   while (table.size >= sizeof(Elf64_Rela) && !window.empty()) {
@@ -78,9 +79,9 @@ void DataImage::relocate(ElfFile& file, Extent table, WorkBudget& budget) {
     for (const Elf64_Rela& relocation : wanted.first(count)) {
       if (!budget.has_left()) return;
       const auto type = static_cast<std::uint32_t>(ELF64_R_TYPE(relocation.r_info));
-      if (type == relative) {
+      if (type == processor->relative_relocation) {
         store(relocation.r_offset, static_cast<std::uint64_t>(relocation.r_addend));
-      } else if (type == by_symbol) {
+      } else if (type == processor->symbol_relocation) {
         if (!symbols) {
           const Elf64_Shdr* const section = file.section(SHT_DYNSYM);
           symbols = section ? read_entries<Elf64_Sym>(file, {section->sh_offset, section->sh_size}, max_symbol_bytes)

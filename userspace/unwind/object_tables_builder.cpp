@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/processor.hpp"
 #include "inspect/elf_file.hpp"
 #include "unwind/byte_cursor.hpp"
 #include "unwind/cfi_compiler.hpp"
@@ -179,7 +180,7 @@ Result<std::vector<std::byte>> build_object_tables(int fd, const ChangeCheck& ch
   WorkBudget budget(cpu_ns);
   auto opened = ElfFile::open(fd, check);
   if (!opened) return std::unexpected(std::move(opened.error()));
-  const bool known = *opened && ((*opened)->machine() == EM_X86_64 || (*opened)->machine() == EM_AARCH64);
+  const bool known = *opened && find_processor((*opened)->machine()) != nullptr;
   if (!known) return std::unexpected(Error{build_failure, {}, "not a program of a known machine"});
   ElfFile& file = **opened;
 

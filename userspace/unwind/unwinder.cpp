@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/unwinder.hpp"
 
-#include <elf.h>
-
 #include <array>
 #include <optional>
 #include <span>
 #include <tuple>
 
+#include "base/processor.hpp"
 #include "unwind/cfi_expression.hpp"
 
 namespace rtev {
@@ -18,22 +17,12 @@ using namespace object_tables_format;
 /// Of the frame of caml_stash_backtrace so many bytes are looked at.
 constexpr std::uint64_t max_stash_frame = 512;
 constexpr unsigned r10 = 10, r13 = 13;
-/// User space addresses of arm64 without the signature that a return address may carry.
-constexpr std::uint64_t arm64_address_mask = (std::uint64_t{1} << 48) - 1;
 /// Oldest part of an OCaml stack: what is searched of it, in words, and what a chain of frames is at the least.
 constexpr std::size_t max_gap_words = 4096, min_chain = 3, max_chain = 4096;
 /// Of all chains of a stack: tables that lie may let each of them be long.
 constexpr std::size_t max_chained = 16'384;
 /// OCaml's own limit is 1 GiB by default.
 constexpr std::uint64_t max_gap_bytes = 1u << 30;
-
-/// What DWARF leaves to the machine.
-struct Machine {
-  unsigned stack_pointer, pc, return_column;
-  std::uint64_t kept;  ///< registers that a function returns as it found them; bit n: number n
-};
-constexpr Machine x86_64{.stack_pointer = 7, .pc = 16, .return_column = 16, .kept = 0xf0c8};
-constexpr Machine arm64{.stack_pointer = 31, .pc = 32, .return_column = 30, .kept = 0xbff80000};
 
 }  // namespace
 
@@ -87,14 +76,14 @@ class Unwinder::Walk {
   /// Nothing of the registers says which machine they are of; where one of them is in code with tables, these do.
   bool begin() {
     registers_.values = stack_.registers;
-    for (const Machine* machine : {&x86_64, &arm64}) {
-      const std::uint64_t pc = stack_.registers[machine->pc];
+    for (const Processor* processor : processors) {
+      const std::uint64_t pc = stack_.registers[processor->pc];
       const std::size_t mapping = space_.find(pc);
       if (mapping == AddressSpace::npos) continue;
       const auto& tables = space_.mapping(mapping).tables;
-      if (tables && (tables->machine() == EM_AARCH64) != (machine == &arm64)) continue;
-      machine_ = machine;
-      registers_.known = machine == &arm64 ? 0x1ffffffffu : 0x1ffffu;
+      if (tables && tables->machine() != processor->elf) continue;
+      processor_ = processor;
+      registers_.known = (std::uint64_t{2} << processor->pc) - 1;
       pc_ = pc;
       return enter_frame();
     }
@@ -124,14 +113,14 @@ class Unwinder::Walk {
     result_.frames.push_back(frame);
     if (!address) return end(StackEnd::unknown);
     tables_ = mapping.tables.get();
-    if ((tables_->machine() == EM_AARCH64) != (machine_ == &arm64)) return end(StackEnd::unknown);
+    if (tables_->machine() != processor_->elf) return end(StackEnd::unknown);
     address_ = frame.address;
     return is_no_cycle();
   }
 
   /// The same frame again would come again for ever.
   bool is_no_cycle() {
-    const std::uint64_t sp = registers_.values[machine_->stack_pointer];
+    const std::uint64_t sp = registers_.values[processor_->stack_pointer];
     if (is_return_ && pc_ == marked_pc_ && sp == marked_sp_) return end(StackEnd::unknown);
     if ((result_.frames.size() & (result_.frames.size() - 1)) == 0) {
       marked_pc_ = pc_;
@@ -144,12 +133,12 @@ class Unwinder::Walk {
   bool step() {
     const Slot& place = unwinder_.look_up(*tables_, address_, is_return_);
     if (place.is_root) return end(StackEnd::complete);
-    if (place.is_raise && machine_ == &x86_64 && is_on_c_stack()) return step_out_of_raise();
-    if (place.frame_bytes >= 8 && machine_ == &x86_64) return step_out_of_ocaml(place.frame_bytes);
+    if (place.is_raise && processor_ == &x86_64 && is_on_c_stack()) return step_out_of_raise();
+    if (place.frame_bytes >= 8 && processor_ == &x86_64) return step_out_of_ocaml(place.frame_bytes);
     const CfiRule rule = tables_->rule(place.rule);
     if (!rule) return end(StackEnd::unknown);
     if ((rule.head.flags & is_root) != 0) return end(StackEnd::complete);
-    const std::uint64_t sp = registers_.values[machine_->stack_pointer];
+    const std::uint64_t sp = registers_.values[processor_->stack_pointer];
 
     std::uint64_t cfa = 0;
     if (rule.head.cfa == CfaKind::register_offset) {
@@ -158,8 +147,8 @@ class Unwinder::Walk {
       const auto offset = static_cast<std::uint64_t>(std::int64_t{rule.head.cfa_value});
       cfa = registers_.values[number] + offset;
       // A function does not pop more than it pushed.
-      const bool goes_on = cfa > sp || (machine_ == &arm64 && cfa == sp && !is_return_);
-      if (number == machine_->stack_pointer && !goes_on) return end(StackEnd::unknown);
+      const bool goes_on = cfa > sp || (processor_->has_link_register && cfa == sp && !is_return_);
+      if (number == processor_->stack_pointer && !goes_on) return end(StackEnd::unknown);
     } else if (rule.head.cfa == CfaKind::expression) {
       const Evaluated value =
           evaluate_cfi(tables_->expression(rule.head.cfa_value), registers_, stack_, std::nullopt, hint_);
@@ -175,7 +164,7 @@ class Unwinder::Walk {
     bool has_return = false, is_interrupted = false;
     for (const SavedRegister& saved : rule.saved) {
       if (saved.number >= registers_.values.size() || count == restored_.size()) continue;
-      const bool is_return = saved.number == machine_->return_column;
+      const bool is_return = saved.number == processor_->return_column;
       const std::uint64_t slot = cfa + static_cast<std::uint64_t>(std::int64_t{saved.value});
       // Compilers do not say that an epilogue has popped a register: it has its value back.
       if (saved.kind == SaveKind::at_offset && !is_return && !is_return_ && slot < sp) continue;
@@ -197,21 +186,21 @@ class Unwinder::Walk {
                          (saved.kind == SaveKind::at_expression || saved.kind == SaveKind::by_expression);
       }
     }
-    // Only the innermost function of arm64 can have its return address in a register still.
-    if (!has_return && (machine_ == &x86_64 || is_return_ || !registers_.has(machine_->return_column)))
+    // Only the innermost function can have its return address in a register still.
+    if (!has_return && (!processor_->has_link_register || is_return_ || !registers_.has(processor_->return_column)))
       return end(StackEnd::unknown);
 
     previous_sp_ = sp;
-    registers_.set(machine_->stack_pointer, cfa);
+    registers_.set(processor_->stack_pointer, cfa);
     for (const Restored& each : std::span{restored_}.first(count)) {
       if (each.is_known)
         registers_.set(each.number, each.value);
       else
         registers_.forget(each.number);
     }
-    pc_ = registers_.values[machine_->return_column];
-    if ((rule.head.flags & return_is_signed) != 0) pc_ &= arm64_address_mask;
-    if (!is_interrupted) registers_.known &= machine_->kept;
+    pc_ = registers_.values[processor_->return_column];
+    if ((rule.head.flags & return_is_signed) != 0) pc_ &= processor_->signed_address_mask;
+    if (!is_interrupted) registers_.known &= processor_->kept;
     is_return_ = !is_interrupted;
     return true;
   }
@@ -220,12 +209,12 @@ class Unwinder::Walk {
   /// a `try`, which has two more words on the stack: that code stands behind the function, where the tables know of
   /// none.
   bool step_out_of_ocaml(std::uint32_t frame_bytes) {
-    previous_sp_ = registers_.values[machine_->stack_pointer];
+    previous_sp_ = registers_.values[processor_->stack_pointer];
     const std::uint64_t caller_sp = previous_sp_ + frame_bytes;
     if (!stack_.read_word(caller_sp - 8, hint_, pc_)) return cut(caller_sp - 8);
     // OCaml code keeps no registers.
     registers_.known = 0;
-    registers_.set(machine_->stack_pointer, caller_sp);
+    registers_.set(processor_->stack_pointer, caller_sp);
     return true;
   }
 
@@ -267,7 +256,7 @@ class Unwinder::Walk {
   /// so.
   bool is_on_c_stack() {
     if (is_return_) return true;
-    const auto top = stack_.read_word(registers_.values[machine_->stack_pointer], hint_);
+    const auto top = stack_.read_word(registers_.values[processor_->stack_pointer], hint_);
     return !top || !ocaml_call(*top);
   }
 
@@ -281,7 +270,7 @@ class Unwinder::Walk {
     // At its beginning r10 still is what it was.
     if (result_.frames.size() == 2 && return_to_ocaml(stack_.registers[r10])) return true;
     std::uint64_t reached = 0;
-    const std::uint64_t end_of_frame = registers_.values[machine_->stack_pointer];
+    const std::uint64_t end_of_frame = registers_.values[processor_->stack_pointer];
     for (std::uint64_t at = previous_sp_; at < end_of_frame && at - previous_sp_ < max_stash_frame; at += 8) {
       const std::uint64_t sp = stack_.read_word(at, hint_).value_or(0);
       const auto caller = stack_.read_word(sp - 8, hint_);
@@ -296,8 +285,8 @@ class Unwinder::Walk {
   bool return_to_ocaml(std::uint64_t sp) {
     const auto caller = stack_.read_word(sp, hint_);
     if (!caller || !ocaml_call(*caller)) return false;
-    registers_.set(machine_->stack_pointer, sp + 8);
-    registers_.known &= machine_->kept;
+    registers_.set(processor_->stack_pointer, sp + 8);
+    registers_.known &= processor_->kept;
     pc_ = *caller;
     is_return_ = true;
     return true;
@@ -358,7 +347,7 @@ class Unwinder::Walk {
   std::size_t max_frames_;
   Unwound& result_;
 
-  const Machine* machine_ = &x86_64;
+  const Processor* processor_ = &x86_64;
   const ObjectTables* tables_ = nullptr;
   FrameRegisters registers_;
   std::array<Restored, std::tuple_size_v<decltype(FrameRegisters::values)>> restored_{};
