@@ -23,17 +23,62 @@ need_root() {
   [ "$(id -u)" -eq 0 ] || die "${0##*/} installs packages and loads eBPF programs, which needs root" "sudo $0"
 }
 
-# install_packages LIST: installs the Debian packages of a list file that are missing.
+# progress WHAT: shows how far a command is. Its lines that begin with a percentage become one line that changes on a
+# terminal, and a line for each tenth elsewhere. Its other lines are printed.
+progress() {
+  local line percent shown=-1 clear=
+  [ ! -t 2 ] || clear=$'\r\e[K'
+  while IFS= read -r line; do
+    if [[ ! $line =~ ^\ *([0-9]+)% ]]; then
+      printf '%s\n' "$clear$line"
+      continue
+    fi
+    percent=${BASH_REMATCH[1]}
+    if [ -n "$clear" ]; then
+      printf '%s' "$clear==> $1: $percent %"
+    elif [ $((percent / 10)) -ne $((shown / 10)) ] || [ "$shown" -lt 0 ]; then
+      say "$1: $percent %"
+    else
+      continue
+    fi
+    shown=$percent
+  done >&2
+  [ -z "$clear" ] || [ "$shown" -lt 0 ] || echo >&2
+}
+
+# apt_install WHAT ARGUMENT...: apt-get install, with its progress.
+apt_install() {
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends -o APT::Status-Fd=3 "${@:2}" 3>&1 >/dev/null |
+    sed -unE 's/^(dl|pm)status:.*:([0-9]+)(\.[0-9]+)?:.*/\2%/p' | progress "$1"
+}
+
+# install_packages PACKAGE...: installs the Debian packages that are missing.
 install_packages() {
-  local package missing=()
-  while read -r package; do
+  local package size missing=()
+  for package; do
     dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed' || missing+=("$package")
-  done < <(sed -e 's/#.*//' -e 's/[[:space:]]*$//' -e '/^$/d' "$1")
+  done
   [ ${#missing[@]} -gt 0 ] || return 0
   [ "$(id -u)" -eq 0 ] || die "missing packages: ${missing[*]}" "sudo apt-get install ${missing[*]}"
-  say "installing ${missing[*]}"
   apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  size=$(LC_ALL=C apt-get install --assume-no --no-install-recommends "${missing[@]}" |
+    sed -n 's/^Need to get \(.*\) of archives.*/ (\1 to download)/p') || true
+  say "installing ${missing[*]}$size"
+  apt_install "downloading packages" --download-only "${missing[@]}"
+  apt_install "installing packages" "${missing[@]}"
+}
+
+# listed LIST...: prints the packages of lists in scripts/packages/.
+listed() {
+  local lists=("${@/#/$root/scripts/packages/}")
+  sed -e 's/ *#.*//' -e '/^$/d' "${lists[@]/%/.txt}"
+}
+
+# install_lists LIST...: installs the packages of lists that are missing.
+install_lists() {
+  local packages
+  mapfile -t packages < <(listed "$@")
+  install_packages "${packages[@]}"
 }
 
 # use_compiler_cache: lets builds of all clones share what is compiled, in the cache. Prints CMake's options for it; none
@@ -57,7 +102,7 @@ build() {
     # for the cache: the compiler names the headers.
     export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=true CCACHE_DEPEND=true
     cd "$root" && cmake --preset "$preset" ${CI:+-DRTEV_WERROR=ON} "${with_cache[@]}" "${configure_options[@]}" >/dev/null &&
-      cmake --build --preset "$preset" ${1+--target "$@"} >&2
+      NINJA_STATUS='%p ' cmake --build --preset "$preset" ${1+--target "$@"} | progress "building preset $preset"
   ) || die "the $preset build failed"
 }
 
@@ -70,19 +115,10 @@ run_tests() {
   (cd "$root" && ctest --preset "$preset" --parallel "$(nproc)" --no-tests=error "$@")
 }
 
-# need_npm: installs npm, which downloads the sources of OCaml, DuckDB and axe-core.
-need_npm() {
-  command -v npm >/dev/null || {
-    say "installing npm"
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends npm >/dev/null
-  }
-}
-
 # ocaml_sources VERSION SHA512: downloads the sources of OCaml, which are an npm package, and unpacks them into the
 # folder `package`.
 ocaml_sources() {
-  need_npm
+  install_packages npm
   npm pack --silent "ocaml@$1" >/dev/null
   echo "$2  ocaml-$1.tgz" | sha512sum --check --quiet || die "ocaml-$1.tgz has a wrong checksum"
   tar xzf "ocaml-$1.tgz"
