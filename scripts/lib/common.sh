@@ -24,26 +24,25 @@ need_root() {
 }
 
 # progress WHAT: shows how far a command is. Its lines that begin with a percentage become one line that changes on a
-# terminal, and a line for each tenth elsewhere. Its other lines are printed.
+# terminal, and a line for each tenth elsewhere. Its other lines go to stdout.
 progress() {
-  local line percent shown=-1 clear=
-  [ ! -t 2 ] || clear=$'\r\e[K'
+  local line percent shown=-1
   while IFS= read -r line; do
     if [[ ! $line =~ ^\ *([0-9]+)% ]]; then
-      printf '%s\n' "$clear$line"
+      printf '%s\n' "$line"
       continue
     fi
     percent=${BASH_REMATCH[1]}
-    if [ -n "$clear" ]; then
-      printf '%s' "$clear==> $1: $percent %"
+    if [ -t 2 ]; then
+      printf '\r==> %s: %d %%\e[K' "$1" "$percent" >&2
     elif [ $((percent / 10)) -ne $((shown / 10)) ] || [ "$shown" -lt 0 ]; then
       say "$1: $percent %"
     else
       continue
     fi
     shown=$percent
-  done >&2
-  [ -z "$clear" ] || [ "$shown" -lt 0 ] || echo >&2
+  done
+  [ ! -t 2 ] || [ "$shown" -lt 0 ] || echo >&2
 }
 
 # apt_install WHAT ARGUMENT...: apt-get install, with its progress.
@@ -90,20 +89,26 @@ use_compiler_cache() {
 }
 
 # build PRESET [TARGET...]: configures a preset of CMakePresets.json, also with the options in `configure_options`, and
-# builds the targets, or everything. In CI a warning is an error in every preset.
+# builds the targets, or everything. In CI a warning is an error in every preset. What the build prints goes to
+# build/PRESET/build.log, and is shown if it fails.
 configure_options=()
 build() {
   local preset=$1 with_cache
+  local log=$root/build/$preset/build.log
   shift
   say "building preset $preset${*:+: $*}"
   mapfile -t with_cache < <(use_compiler_cache)
+  rm -f "$log"
   (
     # Paths below the tree are made relative, so that another clone finds the same. What is not found is not preprocessed
     # for the cache: the compiler names the headers.
     export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=true CCACHE_DEPEND=true
     cd "$root" && cmake --preset "$preset" ${CI:+-DRTEV_WERROR=ON} "${with_cache[@]}" "${configure_options[@]}" >/dev/null &&
-      NINJA_STATUS='%p ' cmake --build --preset "$preset" ${1+--target "$@"} | progress "building preset $preset"
-  ) || die "the $preset build failed"
+      NINJA_STATUS='%p ' cmake --build --preset "$preset" ${1+--target "$@"} | progress "building preset $preset" >"$log"
+  ) || {
+    [ ! -s "$log" ] || cat "$log" >&2
+    die "the $preset build failed"
+  }
 }
 
 # run_tests PRESET [CTEST_OPTION...]: runs the tests of a preset. GoogleTest's results go to build/PRESET/results.
@@ -124,10 +129,11 @@ ocaml_sources() {
   tar xzf "ocaml-$1.tgz"
 }
 
-# once PREFIX SCRIPT: fills the folder PREFIX of the cache by running scripts/lib/SCRIPT PREFIX in an empty folder,
-# unless an earlier run completed it. The script's output goes to PREFIX.log.
+# once PREFIX SCRIPT [ARGUMENT...]: fills the folder PREFIX of the cache by running scripts/lib/SCRIPT PREFIX ARGUMENT... in
+# an empty folder, unless an earlier run completed it. The script's output goes to PREFIX.log.
 once() {
   local prefix=$1 script=$2
+  shift 2
   [ ! -e "$prefix/.complete" ] || return 0
   mkdir -p "$cache"
   (
@@ -136,7 +142,7 @@ once() {
     work=$(mktemp -d "$cache/build.XXXXXX")
     trap 'rm -rf "$work"' EXIT
     rm -rf "$prefix"
-    (cd "$work" && "$root/scripts/lib/$script" "$prefix") >"$prefix.log" 2>&1 ||
+    (cd "$work" && "$root/scripts/lib/$script" "$prefix" "$@") >"$prefix.log" 2>&1 ||
       die "cannot install ${prefix##*/}: $(tail -n 1 "$prefix.log")" "see $prefix.log"
     touch "$prefix/.complete"
   ) 9>"$prefix.lock"
@@ -153,7 +159,7 @@ get_other_ocamls() {
   [ -e "$cache/ocaml-5.1/.complete" ] || say "building OCaml 5.1 into $cache/ocaml-5.1 (once, about two minutes)"
   once "$cache/ocaml-5.1" build-ocaml-5.1 || true
   [ -e "$cache/ocaml-5.4/.complete" ] || say "unpacking OCaml 5.4 into $cache/ocaml-5.4 (once, some seconds)"
-  once "$cache/ocaml-5.4" unpack-ocaml-5.4 || true
+  once "$cache/ocaml-5.4" unpack-ocaml sid 5.4 || true
 }
 
 # get_databases: unpacks ClickHouse and DuckDB, which tests load recordings into. Without one of them, its test skips.
