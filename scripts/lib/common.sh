@@ -58,6 +58,7 @@ install_packages() {
     dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed' || missing+=("$package")
   done
   [ ${#missing[@]} -gt 0 ] || return 0
+  command -v apt-get >/dev/null || die "this is not Debian: cannot install ${missing[*]}" "see docs/install.md, From source elsewhere"
   [ "$(id -u)" -eq 0 ] || die "missing packages: ${missing[*]}" "sudo apt-get install ${missing[*]}"
   apt-get update -qq
   size=$(LC_ALL=C apt-get install --assume-no --no-install-recommends "${missing[@]}" |
