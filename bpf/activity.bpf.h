@@ -55,11 +55,11 @@ static __always_inline void wake_reader(__u32 event) {
   bpf_ringbuf_output(&wakeups, &nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
 }
 
-/* A thread of a process leaves this cpu, and one of another process enters it or goes on. Either may be NULL. */
-static __always_inline void note_activity(const struct rtev_tracked* leaves, const struct rtev_tracked* enters) {
-  __u32 slot = enters ? enters->slot : 0;
+/* A thread of a process leaves this cpu, and one of another process enters it or goes on. Slots are 0 where there is no
+ * ring. */
+GLOBAL_FUNCTION int note_activity(__u32 leaves, __u32 slot) {
   __u32 cpu = bpf_get_smp_processor_id();
-  if (leaves) note(leaves->slot, RTEV_RAN);
+  note(leaves, RTEV_RAN);
   note(slot, RTEV_RAN);
   if (cpu < RTEV_MAX_CPUS && on_cpu[cpu].slot != slot) {
     /* The exchange is a barrier: either the reader sees the activity before it sleeps, or what it waits for is seen
@@ -67,6 +67,7 @@ static __always_inline void note_activity(const struct rtev_tracked* leaves, con
     __sync_lock_test_and_set(&on_cpu[cpu].slot, slot);
   }
   if (slot) wake_reader(RTEV_WAKE_IF_ACTIVE);
+  return 0;
 }
 
 /* Words that all of the first domains have written. False if they cannot be read. */
@@ -87,16 +88,16 @@ static __always_inline bool is_noted(__u32 slot, __u32 what) {
 
 /* Wakes the reader when more than one part of a ring of the current process was filled since the ring was read. Looks
  * at the domain of the current thread only, if it is known. */
-static __always_inline void check_ring(const struct rtev_tracked* process, struct thread_state* state) {
-  if (!process->slot || !process->ring_indices) return;
+GLOBAL_FUNCTION int check_ring(const struct rtev_tracked* process, struct thread_state* state) {
+  if (!process || !state || !process->slot || !process->ring_indices) return 0;
   __u64 written = 0;
   __u32 what = RTEV_CHECKED;
   if (state->domain >= 0) {
     __u64 indices = process->ring_indices + (__u64)state->domain * process->ring_stride;
     __u64 tail = indices + __builtin_offsetof(struct ring_indices, tail);
-    if (bpf_probe_read_user(&written, sizeof(written), (void*)tail)) return;
+    if (bpf_probe_read_user(&written, sizeof(written), (void*)tail)) return 0;
   } else {
-    if (!sum_tails(process, &written)) return;
+    if (!sum_tails(process, &written)) return 0;
     what = RTEV_CHECKED_FIRST;
   }
   __u32 part = (__u32)(written >> (process->ring_part_shift & 63));
@@ -108,6 +109,7 @@ static __always_inline void check_ring(const struct rtev_tracked* process, struc
   }
   note(process->slot, what);
   if (what & RTEV_FILLS_UP) wake_reader(RTEV_WAKE_IF_FULL);
+  return 0;
 }
 
 #endif

@@ -44,7 +44,7 @@ const volatile enum rtev_save_mode save_mode = RTEV_SAVE_KNOWN;
 /* At exec and at the end of the last thread, the kernel has just added the memory that goes away. If another thread
  * ends at the same time and finds none left, it has not: then this is the maximum as of the last exec. */
 static __always_inline __u32 max_rss_pages(struct task_struct* task) {
-  __u64 pages = task->signal->maxrss;
+  __u64 pages = BPF_CORE_READ(task, signal, maxrss);
   return pages < (__u32)-1 ? pages : (__u32)-1;
 }
 
@@ -112,8 +112,9 @@ int BPF_PROG(process_fork, struct task_struct* parent, struct task_struct* child
 
 /* The status that wait(2) returns to the parent. */
 static __always_inline __u32 exit_status(struct task_struct* leader) {
-  struct signal_struct* signal = leader->signal;
-  return signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code : leader->exit_code;
+  struct signal_struct* signal = BPF_CORE_READ(leader, signal);
+  return BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT ? BPF_CORE_READ(signal, group_exit_code)
+                                                          : BPF_CORE_READ(leader, exit_code);
 }
 
 SEC("tp_btf/sched_process_exit")
@@ -124,18 +125,19 @@ int BPF_PROG(process_exit, struct task_struct* task) {
   if (is_tracked && sched_mode == RTEV_SCHED_SUMS) end_usage(task, task->pid);
   /* Of a process that is not tracked any more: thread_switch may not be attached when the thread leaves its cpu. */
   if (!is_tracked) forget_thread(task->pid);
-  if (task->signal->live.counter != 0) return 0;
+  if (BPF_CORE_READ(task, signal, live.counter) != 0) return 0;
   bool follows = is_followed(tgid);
   if (!follows && (follow_only || !is_tracked)) return 0;
 
-  struct process_key process = {.start_time = task->group_leader->start_boottime, .tgid = tgid};
+  struct task_struct* leader = BPF_CORE_READ(task, group_leader);
+  struct process_key process = {.start_time = BPF_CORE_READ(leader, start_boottime), .tgid = tgid};
   __u8 one = 1;
   /* On any other error the exit may be reported twice: better than not at all. */
   if (bpf_map_update_elem(&ended, &process, &one, BPF_NOEXIST) == -EEXIST) return 0;
 
   struct rtev_lifecycle* record = begin_lifecycle(task, RTEV_EXIT, RTEV_STAT_EXIT_DROPPED);
   if (record) {
-    record->detail = exit_status(task->group_leader);
+    record->detail = exit_status(leader);
     record->max_rss_pages = max_rss_pages(task);
     submit_lifecycle(record);
   }

@@ -18,6 +18,11 @@
 #define EBUSY 16
 #define EEXIST 17
 
+/* A function that the verifier looks at once, knowing nothing of its arguments, and not on each way to its calls. So a
+ * pointer has to be tested for NULL in it, and the result is a number. Not for functions of several objects that are
+ * linked. */
+#define GLOBAL_FUNCTION __attribute__((noinline))
+
 #define RTEV_MAX_FOLLOWED 32768            /* processes followed at the same time */
 #define RTEV_MAX_THREADS 65536             /* threads of tracked processes */
 #define RTEV_LIFECYCLE_BUFFER_BYTES 262144 /* about 3000 records, or 1000 of rings */

@@ -40,7 +40,8 @@ static __always_inline void* cached_page(struct address_space* file, __u64 index
   return NULL;
 }
 
-static enum rtev_page_state state_in_cache(struct address_space* file, __u64 index) {
+GLOBAL_FUNCTION enum rtev_page_state state_in_cache(__u64 address_space, __u64 index) {
+  struct address_space* file = (struct address_space*)address_space;
   struct inode* inode = BPF_CORE_READ(file, host);
   const bool in_memory = BPF_CORE_READ(inode, i_sb, s_magic) == TMPFS_MAGIC;
   /* tmpfs keeps there what fallocate(2) is doing: whoever touches a page of a hole that it cuts waits for the call. */
@@ -59,7 +60,7 @@ static enum rtev_page_state state_in_cache(struct address_space* file, __u64 ind
 static long look_in_file(struct task_struct* task, struct vm_area_struct* area, struct page_at* page) {
   const __u64 index = ((page->address - BPF_CORE_READ(area, vm_start)) >> page_shift) + BPF_CORE_READ(area, vm_pgoff);
   /* The file that was mapped: on overlayfs it is another one than the open file. */
-  page->state = state_in_cache(BPF_CORE_READ(area, vm_file, f_mapping), index);
+  page->state = state_in_cache((__u64)BPF_CORE_READ(area, vm_file, f_mapping), index);
   return 0;
 }
 

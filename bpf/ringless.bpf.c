@@ -177,7 +177,7 @@ int BPF_PROG(ringless_exec, struct task_struct* task, pid_t old_tid, struct linu
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(ringless_exit, struct task_struct* task) {
   __u32 tgid = task->tgid;
-  if (task->signal->live.counter != 0) return 0;
+  if (BPF_CORE_READ(task, signal, live.counter) != 0) return 0;
   struct rtev_ringless_process* process = bpf_map_lookup_elem(&processes, &tgid);
   if (!process) return 0;
   if (process->lost_words) {

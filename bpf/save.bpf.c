@@ -11,7 +11,7 @@ struct save_budgets_map save_budgets SEC(".maps");
 static __always_inline void save_before_exec(struct task_struct* task, struct rtev_ring* ring) {
   __u64 begin = find_mapping(ring);
   /* It is the last save if no other thread is alive that could still write. */
-  if (begin) save_ring(ring, task->tgid, begin, task->signal->live.counter == 1);
+  if (begin) save_ring(ring, task->tgid, begin, BPF_CORE_READ(task, signal, live.counter) == 1);
 }
 
 /* Linux 6.10 and newer. The exec cannot fail any more, but the thread that calls it has not ended the others yet. */
@@ -32,7 +32,7 @@ int ring_before_thread_end(void* context) {
   struct task_struct* task = bpf_get_current_task_btf();
   __u32 tgid = task->tgid;
   struct rtev_ring* ring = bpf_map_lookup_elem(&rings, &tgid);
-  if (ring && ring->in_exec && task->mm) save_before_exec(task, ring);
+  if (ring && ring->in_exec && BPF_CORE_READ(task, mm)) save_before_exec(task, ring);
   return 0;
 }
 

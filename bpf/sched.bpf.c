@@ -12,13 +12,15 @@
 struct rtev_sched_drops sched_drops[RTEV_MAX_CPUS];
 
 /* Reads what user space wants to know of a process's memory, now that a thread of it leaves its cpu. */
-static __always_inline void read_flags(struct rtev_tracked* process, struct task_struct* task) {
+GLOBAL_FUNCTION int read_flags(struct rtev_tracked* process) {
   __u64 paused = 0;
-  if (!process->paused_flag || bpf_probe_read_user(&paused, sizeof(paused), (void*)process->paused_flag)) return;
+  if (!process || !process->paused_flag || bpf_probe_read_user(&paused, sizeof(paused), (void*)process->paused_flag))
+    return 0;
   process->paused_flag = 0;
-  if (!paused) return;
-  struct rtev_lifecycle* record = begin_lifecycle(task, RTEV_PAUSED, RTEV_STAT_PROBE_DROPPED);
+  if (!paused) return 0;
+  struct rtev_lifecycle* record = begin_lifecycle(bpf_get_current_task_btf(), RTEV_PAUSED, RTEV_STAT_PROBE_DROPPED);
   if (record) submit_lifecycle(record);
+  return 0;
 }
 
 /* Interrupts are off during switches and wakeups: nothing else writes this cpu's counters meanwhile. */
@@ -81,12 +83,13 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(thread_switch, bool preempted, struct task_struct* prev, struct task_struct* next, unsigned int state) {
   struct rtev_tracked* leaves = tracked_process(prev->tgid);
   struct rtev_tracked* enters = next->tgid == prev->tgid ? leaves : tracked_process(next->tgid);
-  note_activity(leaves, enters);
+  note_activity(leaves ? leaves->slot : 0, enters ? enters->slot : 0);
   struct thread_state prev_state = {.domain = -1};
   if (leaves) {
-    read_flags(leaves, prev);
+    /* The current thread is still the one that leaves. */
+    read_flags(leaves);
     struct thread_state* known = find_thread(prev, &prev_state);
-    observe(leaves, prev, state && !preempted, known);
+    observe(leaves, state && !preempted, known);
     check_ring(leaves, known);
     prev_state = *known;
   }
@@ -133,7 +136,7 @@ int BPF_PROG(thread_interrupted) {
   struct task_struct* task = bpf_get_current_task_btf();
   struct rtev_tracked* process = tracked_process(task->tgid);
   if (!process || task->flags & PF_EXITING) return 0;
-  note_activity(NULL, process);
+  note_activity(0, process->slot);
   struct thread_state new_state;
   struct thread_state* state = find_thread(task, &new_state);
   find_domain(process, task, state);

@@ -353,7 +353,7 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(stack_exit, struct task_struct* task) {
   __u32 tgid = task->tgid, tid = task->pid;
   bpf_map_delete_elem(&sleeps, &tid);
-  if (task->signal->live.counter == 0) bpf_map_delete_elem(&stack_targets, &tgid);
+  if (BPF_CORE_READ(task, signal, live.counter) == 0) bpf_map_delete_elem(&stack_targets, &tgid);
   return 0;
 }
 

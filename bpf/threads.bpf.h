@@ -69,11 +69,11 @@ static __always_inline void find_domain(struct rtev_tracked* process, struct tas
 }
 
 /* Updates the state of the current thread as it leaves its cpu. */
-static __always_inline void observe(struct rtev_tracked* process, struct task_struct* task, bool sleeps,
-                                    struct thread_state* state) {
-  if (task->flags & PF_EXITING) return; /* its memory is gone */
+GLOBAL_FUNCTION int observe(struct rtev_tracked* process, bool sleeps, struct thread_state* state) {
+  struct task_struct* task = bpf_get_current_task_btf();
+  if (!process || !state || task->flags & PF_EXITING) return 0; /* its memory is gone */
   find_domain(process, task, state);
-  if (sched_mode == RTEV_SCHED_OFF) return;
+  if (sched_mode == RTEV_SCHED_OFF) return 0;
   __u64 tls = process->caml_state_tls ? runtime_tls(process, task) : 0, caml_state = 0;
   bool is_known = tls && !bpf_probe_read_user(&caml_state, sizeof(caml_state), (void*)(tls + process->caml_state_tls));
   if (state->role == RTEV_ROLE_UNKNOWN && sleeps) find_role(process, task, state);
@@ -82,6 +82,7 @@ static __always_inline void observe(struct rtev_tracked* process, struct task_st
   state->flags = caml_state && !own ? RTEV_HOLDS_LOCK : 0;
   if ((is_known && !caml_state && state->role == RTEV_ROLE_MUTATOR) || state->role == RTEV_ROLE_TICK)
     state->flags |= RTEV_HOLDS_NO_LOCK;
+  return 0;
 }
 
 static __always_inline void add_thread(__u32 tid, const struct thread_state* state) {
