@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/background_close.hpp"
 #include "base/parse.hpp"
 #include "base/state_directory.hpp"
 #include "inspect/proc_lines.hpp"
@@ -16,7 +17,7 @@ namespace rtev {
 
 EnabledWatch::EnabledWatch() {
   if (!open_state_directory(enabled_directory)) return;
-  UniqueFd fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  UniqueFd fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK), close_in_background);
   if (fd && ::inotify_add_watch(fd.get(), enabled_directory, IN_CLOSE_WRITE | IN_ONLYDIR) >= 0) fd_ = std::move(fd);
 }
 

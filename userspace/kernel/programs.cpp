@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,9 +60,12 @@ constexpr std::chrono::microseconds look_retry_interval{50};
 
 using MainSkeleton = std::unique_ptr<rtev_bpf, SkeletonDestroy<rtev_bpf__destroy>>;
 
-/// Linux 6.10 and newer.
+/// True if the kernel has the tracepoint sched_prepare_exec. To look for it in its types would take 10 ms.
 bool announces_execs() {
-  return libbpf_find_vmlinux_btf_id("sched_prepare_exec", BPF_TRACE_RAW_TP) > 0;
+  utsname system{};
+  if (::uname(&system) != 0) return false;
+  const auto version = parse_kernel_version(system.release);
+  return version && *version >= KernelVersion{6, 10};
 }
 
 Result<UniqueFd> make_wait_fd(const SchedBuffers& buffers) {

@@ -65,16 +65,21 @@ SchedBufferPlan plan_sched_buffers(std::size_t total_bytes, std::uint32_t cpus) 
 Result<SchedBuffers> SchedBuffers::create(const SchedBufferPlan& plan, int map_of_maps_fd) {
   SchedBuffers created;
   created.buffers_.reserve(plan.count);
+  std::vector<std::uint32_t> indices;
+  std::vector<int> fds;
   for (std::uint32_t index = 0; index < plan.count; ++index) {
     UniqueFd map{bpf_map_create(BPF_MAP_TYPE_RINGBUF, "sched", 0, 0, plan.bytes, nullptr)};
     if (!map) return errno_error(errno, "cannot create a scheduler buffer", {}, "try a smaller --buffer");
-    const int fd = map.get();
-    auto ring = BpfRing::open(fd);
+    auto ring = BpfRing::open(map.get());
     if (!ring) return std::unexpected(std::move(ring.error()));
-    if (bpf_map_update_elem(map_of_maps_fd, &index, &fd, BPF_ANY) != 0)
-      return errno_error(errno, "cannot pass a scheduler buffer to the BPF programs");
+    indices.push_back(index);
+    fds.push_back(map.get());
     created.buffers_.push_back({std::move(map), std::move(*ring)});
   }
+  // Each update by itself would wait for a grace period of the kernel.
+  std::uint32_t count = plan.count;
+  if (bpf_map_update_batch(map_of_maps_fd, indices.data(), fds.data(), &count, nullptr) != 0)
+    return errno_error(errno, "cannot pass the scheduler buffers to the BPF programs");
   return created;
 }
 

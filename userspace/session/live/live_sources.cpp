@@ -498,6 +498,7 @@ void LiveSources::finish(const ImageEnd& end, std::uint64_t now) {
 
 void LiveSources::drain(Rest rest) {
   drains_ = true;
+  enabled_watch_.stop();
   lifecycle_.stop();
   const std::uint64_t end = monotonic_ns();
   take_lifecycle_events();
