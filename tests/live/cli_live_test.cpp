@@ -275,6 +275,23 @@ TEST_F(CliLive, PsListsRunningProcesses) {
   EXPECT_EQ(row_of(::getpid(), outcome.out), "") << "this test is not OCaml";
 }
 
+TEST_F(CliLive, PsTellsRatesOfThePastOrOfADuration) {
+  Process process(with_events("busy_alloc"), "ready");
+  process.go_until("done");
+  const auto listed = [&](const Strings& options) {
+    Strings arguments{"ps", "-f", "json", "-p", std::to_string(process.pid())};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return Json::parse(run_tool(arguments).out);
+  };
+  const Json past = listed({}), now = listed({"-d", "1ms"});
+  EXPECT_EQ(past["sample_s"], 0);
+  for (const char* figure : {"events_per_second", "gc_share", "heap_bytes"})
+    EXPECT_GT(past["processes"][0][figure], 0) << figure;
+  EXPECT_GE(past["processes"][0]["cpu_share"], 0);
+  EXPECT_GT(now["sample_s"], 0);
+  EXPECT_EQ(now["processes"][0]["events_per_second"], 0) << "it sleeps";
+}
+
 TEST_F(CliLive, DoctorChecksThisHost) {
   const Outcome outcome = run_tool({"doctor"});
   EXPECT_EQ(outcome.status.code(), 0) << outcome.out << outcome.err;

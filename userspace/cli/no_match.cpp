@@ -116,8 +116,8 @@ std::string not_looked_at_message(const ProcessOptions& options) {
 }
 
 std::string no_match_message(const ProcessOptions& unmatched, const helper::HelperProcess& helper) {
-  ProcessLister lister(helper, {}, raise_file_limit() / 2, [](const Batch&) {});
-  lister.run(moment);
+  ProcessLister lister(helper, {}, raise_file_limit() / 2, moment, [](const Batch&) {});
+  lister.run();
   Processes processes;
   for (const ProcessInfo& info : lister.registry().processes()) processes.emplace(info.comm, info.pid);
   return fmt::format(

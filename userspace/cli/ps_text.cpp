@@ -56,7 +56,7 @@ std::string ps_table(std::span<const PsRow> rows, std::size_t columns) {
   if (has_enabled) table.column("ENABLED", 0, left);
   for (const char* title : {"DOM", "EVENTS/S", "CPU%", "GC%", "HEAP", "MEMORY", "UP"}) table.column(title, 0);
   table.column("ARGUMENTS", 0, left);
-  for (const auto& [info, use, is_enabled, events_per_second, gc_share, heap_bytes, uptime_s] : rows) {
+  for (const auto& [info, use, is_enabled, gc_share, heap_bytes, uptime_s] : rows) {
     const bool has_ring = info->ring != RingState::none;
     table.row();
     table.cell(std::to_string(info->pid));
@@ -66,7 +66,7 @@ std::string ps_table(std::span<const PsRow> rows, std::size_t columns) {
     table.cell(to_string(info->ring));
     if (has_enabled) table.cell(!is_enabled ? "unknown" : *is_enabled ? "yes" : "-");
     table.cell(has_ring ? std::to_string(info->domains) : "-");
-    table.cell(has_ring ? fmt::format("{:.0f}", events_per_second) : "-");
+    table.cell(has_ring ? fmt::format("{:.0f}", use.events_per_second) : "-");
     table.cell(percentage(use.cpu_share));
     table.cell(percentage(gc_share));
     table.cell(size_or_none(heap_bytes));
@@ -95,7 +95,7 @@ std::string ps_json(std::span<const PsRow> rows, double sample_s) {
   JsonWriter json;
   json.object([&] {
     json.member("type", "ps");
-    json.member("schema", 1);
+    json.member("schema", 2);
     json.member("sample_s", sample_s);
     json.key("processes").array([&] {
       for (const PsRow& row : rows) {
@@ -112,7 +112,7 @@ std::string ps_json(std::span<const PsRow> rows, double sample_s) {
           json.member("ring_path", info.ring_path);
           json.member("enabled", row.is_enabled);
           json.member("domains", info.domains);
-          json.member("events_per_second", row.events_per_second);
+          json.member("events_per_second", row.use.events_per_second);
           json.member("cpu_share", row.use.cpu_share);
           json.member("gc_share", row.gc_share);
           json.member("heap_bytes", row.heap_bytes);

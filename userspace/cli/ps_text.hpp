@@ -17,8 +17,7 @@ namespace rtev::cli {
 struct PsRow {
   const ProcessInfo* info;
   ProcessUse use{};
-  std::optional<bool> is_enabled = false;  ///< by rtev-bpf; nothing: only root may know
-  double events_per_second = 0;
+  std::optional<bool> is_enabled = false;     ///< by rtev-bpf; nothing: only root may know
   std::optional<double> gc_share{};           ///< of the time of its domains, 0 to 1
   std::optional<std::uint64_t> heap_bytes{};  ///< major heap, as its last counter says
   double uptime_s = 0;

@@ -33,8 +33,10 @@ class PsText : public testing::Test {
   PsText() {
     silent_.ring = RingState::none;
     rows_ = {{.info = &shop_,
-              .use = {.cpu_share = 0.574, .memory_bytes = 289'000'000, .arguments = "./shop --port 8080"},
-              .events_per_second = 5520.4,
+              .use = {.events_per_second = 5520.4,
+                      .cpu_share = 0.574,
+                      .memory_bytes = 289'000'000,
+                      .arguments = "./shop --port 8080"},
               .gc_share = 0.126,
               .heap_bytes = 283'000'000,
               .uptime_s = 3 * 3600 + 5},

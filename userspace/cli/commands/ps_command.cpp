@@ -29,19 +29,18 @@
 namespace rtev::cli {
 namespace {
 
-constexpr std::chrono::milliseconds default_sample{500};
-
 constexpr const char* ps_footer =
-    "RUNTIME is the version of OCaml, or the name of another program that writes rings. EVENTS/S is the rate at which "
-    "the process wrote events while ps counted, CPU% what it used of one CPU, GC% the share of pauses in the time of "
-    "its domains. HEAP is the major heap; it is not known before a counter of it was written. RING says whether the "
-    "process writes events:\n"
+    "RUNTIME is the version of OCaml, or the name of another program that writes rings. CPU% is what the process used "
+    "of one CPU since it started. EVENTS/S and GC% (the share of pauses in the time of its domains) are of the events "
+    "that its ring holds, for each domain from the oldest one until now: minutes or hours of a quiet process, the last "
+    "second of a busy one. With --duration all three are of that time. HEAP is the major heap; it is not known if the "
+    "ring holds no counter of it. RING says whether the process writes events:\n"
     "\n"
     "  active     it does\n"
     "  paused     it has paused its events (Runtime_events.pause), or rtev-bpf disable has\n"
     "  none       its events are off: use --enable or --ringless\n"
     "  stopped    its runtime removed the ring\n"
-    "  ended      the process ended while ps counted\n"
+    "  ended      the process ended meanwhile\n"
     "  truncated  its ring file was cut: events cannot be read\n"
     "  unreadable its file system may never answer (FUSE, NFS), or did not, or its file belongs to\n"
     "             another user: set OCAML_RUNTIME_EVENTS_DIR\n"
@@ -60,7 +59,7 @@ std::optional<std::uint64_t> heap_of(const ProcessStats& stats) {
   return std::min(stats.heap_words.last(), UINT64_MAX / bytes_in_word) * bytes_in_word;
 }
 
-/// Of the time of its domains. Few events do not tell how long the domains were there: they were while ps counted.
+/// Of the time of its domains. Few events do not tell how long the domains were there: they were in the sample.
 std::optional<double> gc_share_of(const StatsFigures& figures, std::uint32_t domains, double seconds) {
   constexpr double ns_per_s = 1e9;
   const double domain_ns = std::max(static_cast<double>(figures.domain_ns), seconds * domains * ns_per_s);
@@ -76,7 +75,6 @@ std::vector<PsRow> rows_of(const ProcessLister& lister, const StatsReport& repor
               .use = lister.use_of(index),
               .is_enabled =
                   enabled_by_us(info.pid, info.start_ticks).transform(std::bind_front(std::equal_to(), Enabled::on)),
-              .events_per_second = static_cast<double>(info.words.events) / lister.seconds(),
               .uptime_s = uptime_of(info)};
     const auto stats = std::ranges::find(report.processes, info.pid, &ProcessStats::pid);
     if (stats != report.processes.end()) {
@@ -116,12 +114,15 @@ int run_ps(const PsOptions& options) {
                                                             : helper::HelperProcess::Rights::needed);
   if (!helper) return report(helper.error());
   const helper::Closers closers(*helper);
-  Stats stats;
-  stats.header({.start_ns = monotonic_ns()});
+  Stats stats({.utilization = false});
+  const ProcessLister::Sample sample =
+      options.quiet ? std::chrono::nanoseconds{0} : ProcessLister::Sample(options.duration);
+  if (sample) stats.header({.start_ns = monotonic_ns()});
   std::optional<ProcessLister> lister;
   lister.emplace(*helper, ProcessFilter{.pids = options.pids, .name_globs = options.names}, raise_file_limit() / 2,
-                 [&](const Batch& batch) { stats.consume(batch, lister->registry()); });
-  lister->run(options.quiet ? std::chrono::nanoseconds{0} : options.duration.value_or(default_sample));
+                 sample, [&](const Batch& batch) { stats.consume(batch, lister->registry()); });
+  lister->run();
+  stats.go_on_until(monotonic_ns());
   const auto rows = rows_of(*lister, stats.report(lister->registry()));
   fmt::print("{}", options.quiet  ? ps_names(rows)
                    : options.json ? ps_json(rows, lister->seconds())
@@ -143,7 +144,7 @@ Subcommand add_ps_command(CLI::App& root) {
   CLI::App* const app = root.add_subcommand("ps", "list OCaml 5 processes: ring, domains, events, CPU, GC, memory");
   app->footer(ps_footer);
   add_process_options(*app, *options);
-  app->get_option("--duration")->description("count events for this time, e.g. 2s (default: 500ms)");
+  app->get_option("--duration")->description("count events and CPU time for this time from now on, e.g. 2s");
   app->option_defaults()->group("Output");
   add_json_option(*app, options->json);
   app->add_flag("-q,--quiet", options->quiet,
