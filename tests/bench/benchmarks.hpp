@@ -20,6 +20,7 @@ void ringless(Report& report, const Effort& effort);   ///< an OCaml program wit
 void bystander(Report& report, const Effort& effort);  ///< a pipe ping-pong on a host without OCaml
 void growth(Report& report, const Effort& effort);     ///< cost per event by number of processes, domains and by rate
 void latency(Report& report, const Effort& effort);    ///< exec to first event, exit to last event, Ctrl-C to exit
+void commands(Report& report, const Effort& effort);   ///< start and end of rtev-bpf: commands that do next to nothing
 void recording(Report& report, const Effort& effort);  ///< rtev-bpf record: CPU, bytes, losses
 void trace_writing(Report& report, const Effort& effort);  ///< trace events written to memory
 

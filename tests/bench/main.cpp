@@ -31,14 +31,13 @@ struct Benchmark {
 };
 
 const std::vector<Benchmark>& benchmarks() {
-  static const std::vector<Benchmark> all{{"ordinary", ordinary},   {"burst", burst},
-                                          {"decode", decode},       {"live", live},
-                                          {"pipeline", pipeline},   {"scheduler", scheduler},
-                                          {"idle", idle},           {"traced", traced},
-                                          {"stacks", stacks},       {"enabling", enabling},
-                                          {"bystander", bystander}, {"growth", growth},
-                                          {"latency", latency},     {"trace_writing", trace_writing},
-                                          {"recording", recording}, {"ringless", ringless}};
+  static const std::vector<Benchmark> all{
+      {"ordinary", ordinary},   {"burst", burst},         {"decode", decode},
+      {"live", live},           {"pipeline", pipeline},   {"scheduler", scheduler},
+      {"idle", idle},           {"traced", traced},       {"stacks", stacks},
+      {"enabling", enabling},   {"bystander", bystander}, {"growth", growth},
+      {"latency", latency},     {"commands", commands},   {"trace_writing", trace_writing},
+      {"recording", recording}, {"ringless", ringless}};
   return all;
 }
 
