@@ -76,10 +76,9 @@ TEST_F(MemfdLive, DeliversAllEvents) {
   Process late(command, "ready");
   for (Process* const process : {&early, &late}) run_through(*process);
   const Trace trace = tracer.stop();
-  for (const pid_t pid : {early.pid(), late.pid()}) {
-    expect_exact(trace, dir.path(), pid);
-    EXPECT_EQ(trace.process(pid)["version"], "5.3");
-  }
+  for (const pid_t pid : {early.pid(), late.pid()}) expect_exact(trace, dir.path(), pid);
+  // The other one may end before its file is read.
+  EXPECT_EQ(trace.process(early.pid())["version"], "5.3");
   covers("binary", "in no folder (memfd_create)");
 }
 
