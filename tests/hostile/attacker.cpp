@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
+#include <fstream>
+
 namespace rtev::hostile {
 
 std::string own_program() {
@@ -36,6 +38,14 @@ pid_t fork_dependent() {
     if (::getppid() != parent) ::_exit(1);
   }
   return child;
+}
+
+char state_of(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(stat, text);
+  const std::size_t name_end = text.rfind(") ");
+  return name_end == std::string::npos ? '?' : text[name_end + 2];
 }
 
 int end_all(int status) {

@@ -50,6 +50,9 @@ void become_stranger(const Directory& dir);
 /// A child that does not outlive this process; 0 in the child.
 pid_t fork_dependent();
 
+/// State of a process: 'D' if it waits uninterruptibly. Does not need the process's memory.
+char state_of(pid_t pid);
+
 /// Ends this process and its children at once. Where they wait for each other, none would end otherwise.
 int end_all(int status);
 

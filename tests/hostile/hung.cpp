@@ -93,22 +93,8 @@ int run_hung_program(const Directory& dir, std::string_view step) {
   become(mount / "program", step, dir);
 }
 
-/// State of a process: 'D' if it waits uninterruptibly. Neither needs the process's memory.
-char state_of(pid_t pid) {
-  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(stat, text);
-  const std::size_t name_end = text.rfind(") ");
-  return name_end == std::string::npos ? '?' : text[name_end + 2];
-}
-
-/// Replaces a mapping whose dirty page nobody takes: the kernel locks the map of this process until that is done.
 void lock_own_memory(const SilentMount& mount) {
-  const int file = ::open((mount / "file").c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) fail("cannot open a file");
-  int* const mapping = map_ring(file);
-  *mapping = 1;
-  ::mmap(mapping, ring_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  MapLock(mount).hold();
   fail("the file system answered");
 }
 

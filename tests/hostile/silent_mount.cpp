@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -26,6 +27,7 @@ namespace rtev::hostile {
 namespace {
 
 constexpr std::uint64_t file_bytes = 64u << 20;
+constexpr std::size_t page_bytes = 4096;
 
 class Server {
  public:
@@ -189,6 +191,23 @@ void SilentMount::serve(pid_t user, const std::string& content) const {
 
 void SilentMount::leave() const {
   ::close(device_);
+}
+
+MapLock::MapLock(const SilentMount& mount) {
+  const int file = ::open((mount / "lock").c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) fail("cannot open a file");
+  void* const mapping = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (mapping == MAP_FAILED) fail("mmap");
+  mapping_ = static_cast<volatile int*>(mapping);
+  [[maybe_unused]] const int first = *mapping_;  // here, since the file system does not answer another process
+  ::close(file);                                 // as long as the page is clean: it would be written now
+}
+
+void MapLock::hold() const {
+  *mapping_ = 1;
+  void* const page = const_cast<int*>(mapping_);
+  [[maybe_unused]] void* const replaced =
+      ::mmap(page, page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
 }  // namespace rtev::hostile

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A file system that answers one process, and nobody else.
+// A file system that answers one process, and nobody else; and memory that it does not let go.
 #pragma once
 
 #include <sys/types.h>
@@ -29,6 +29,20 @@ class SilentMount {
  private:
   std::filesystem::path at_;
   int device_ = -1;
+};
+
+/// A mapping by which a process locks the map of its own memory.
+class MapLock {
+ public:
+  /// In the process that the mount answers.
+  explicit MapLock(const SilentMount& mount);
+
+  /// Replaces the mapping, whose dirty page nobody takes: the kernel locks the map until that is done. Also in a
+  /// process that shares the memory. Returns if the file system answers, or its server has ended.
+  void hold() const;
+
+ private:
+  volatile int* mapping_;
 };
 
 }  // namespace rtev::hostile
