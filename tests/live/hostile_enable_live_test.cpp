@@ -21,14 +21,11 @@
 
 #include "base/parse.hpp"
 #include "base/unique_fd.hpp"
-#include "live/harness.hpp"
+#include "live/hostile_enable_fixture.hpp"
 #include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {
-
-constexpr uid_t victim_user = 12345;
-constexpr const char* suspects_directory = "/run/rtev-bpf/suspects";
 
 /// More than a page, and than the header of a ring.
 const std::string content(64 << 10, 'x');
@@ -47,63 +44,12 @@ bool is_unchanged(const fs::path& file, std::size_t bytes = content.size()) {
   return fs::file_size(file) == bytes && read_file(file) == content.substr(0, bytes);
 }
 
-fs::path attack_program(const char* name) {
-  return fs::path(RTEV_ATTACK_FOLDER) / name;
+fs::path make_file(const fs::path& path, uid_t owner, mode_t mode) {
+  std::ofstream(path) << content;
+  EXPECT_EQ(::chown(path.c_str(), owner, owner), 0);
+  EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+  return path;
 }
-
-/// A copy with an owner and permissions.
-fs::path copy_as(const fs::path& from, const fs::path& to, uid_t owner, mode_t mode) {
-  fs::copy_file(from, to);
-  EXPECT_EQ(::chown(to.c_str(), owner, owner), 0);
-  EXPECT_EQ(::chmod(to.c_str(), mode), 0);
-  return to;
-}
-
-std::set<fs::path> files_in(const fs::path& directory) {
-  std::set<fs::path> files;
-  std::error_code none;
-  for (const auto& file : fs::directory_iterator(directory, none)) files.insert(file.path());
-  return files;
-}
-
-class HostileEnableLive : public LiveTest {
- protected:
-  void SetUp() override {
-    LiveTest::SetUp();
-    suspects_before_ = files_in(suspects_directory);
-  }
-  void TearDown() override {
-    // Other files may have the same inodes once those of this test are removed.
-    for (const fs::path& entry : files_in(suspects_directory))
-      if (!suspects_before_.contains(entry)) fs::remove(entry);
-  }
-
-  fs::path make_directory(const fs::path& name, uid_t owner, mode_t mode = 0755) const {
-    const fs::path path = dir / name;
-    fs::create_directories(path);
-    EXPECT_EQ(::chown(path.c_str(), owner, owner), 0);
-    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
-    return path;
-  }
-  static fs::path make_file(const fs::path& path, uid_t owner, mode_t mode) {
-    std::ofstream(path) << content;
-    EXPECT_EQ(::chown(path.c_str(), owner, owner), 0);
-    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
-    return path;
-  }
-  static Command enabling(const std::vector<pid_t>& pids, const char* patience = "10s") {
-    Command command{.argv = {tool(), "enable", "-d", patience}};
-    for (const pid_t pid : pids) command.argv.insert(command.argv.end(), {"-p", std::to_string(pid)});
-    return command;
-  }
-  /// An attack by an unprivileged user, who makes his rings where his other files are.
-  static Command attack(const fs::path& program, const char* name, const fs::path& own) {
-    return {.argv = {program, name, own}, .env = {{"OCAML_RUNTIME_EVENTS_DIR", own}}, .user = nobody};
-  }
-
- private:
-  std::set<fs::path> suspects_before_;
-};
 
 /// One who shows mappings of removed rings to `enable`, and others in their place when it opens them.
 class RingSwapper {
@@ -241,11 +187,9 @@ class ForgedEntryLive : public HostileEnableLive, public ::testing::WithParamInt
   void SetUp() override {
     HostileEnableLive::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    const bool has_helper = !GetParam() || fs::exists("/usr/bin/fusermount3");
-    if (!fs::exists("/dev/fuse") || !has_helper) {
-      if (std::getenv("CI") != nullptr) FAIL() << "there is no /dev/fuse, or no fusermount3";
-      GTEST_SKIP() << "there is no /dev/fuse, or no fusermount3";
-    }
+    need("/dev/fuse");
+    if (GetParam()) need("/usr/bin/fusermount3");
+    if (IsSkipped() || HasFatalFailure()) return;
     copy_as(attack_program("rtev-attack"), dir / "guarded", 0, 04755);
   }
 };
