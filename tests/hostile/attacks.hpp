@@ -143,6 +143,8 @@ int watched_words(const Directory& dir);
 int hidden_words(const Directory& dir);
 /// The same with a real user and another one that its accesses count for. To be started by root.
 int two_users_words(const Directory& dir);
+/// The same of an unprivileged user, with CAP_DAC_OVERRIDE. To be started by root.
+int ambient_words(const Directory& dir);
 
 /// Ends at once.
 int nothing(const Directory& dir);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -113,6 +115,19 @@ int two_users_words(const Directory& /*dir*/) {
   if (::setresgid(real, real, real) != 0 || ::setresuid(real, effective, effective) != 0) fail("setresuid");
   ::prctl(PR_SET_DUMPABLE, 1);
   return watch(Lookalike());
+}
+
+int ambient_words(const Directory& dir) {
+  constexpr std::uint32_t overrides = 1u << CAP_DAC_OVERRIDE;
+  ::prctl(PR_SET_KEEPCAPS, 1);
+  become_stranger(dir);
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  const std::array<__user_cap_data_struct, 2> data{
+      {{.effective = overrides, .permitted = overrides, .inheritable = overrides}, {}}};
+  if (::syscall(SYS_capset, &header, data.data()) != 0 ||
+      ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_OVERRIDE, 0, 0) != 0)
+    fail("cannot keep a capability");
+  become("watched-words", dir);
 }
 
 int guarded_words(const Directory& /*dir*/) {

@@ -67,6 +67,7 @@ constexpr auto attacks = std::to_array<Attack>({
     {"watched-words", watched_words},
     {"hidden-words", hidden_words},
     {"two-users-words", two_users_words},
+    {"ambient-words", ambient_words},
     // What these programs run in turn.
     {"exec-flood-step", exec_flood_step},
     {"threads-that-exec-step", threads_that_exec_step},
