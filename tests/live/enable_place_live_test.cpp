@@ -120,6 +120,25 @@ TEST_F(EnablePlaceLive, AReadOnlyFileSystemIsRefused) {
   expect_refused(placed.process(), placed.pid(), "Read-only");
 }
 
+TEST_F(EnablePlaceLive, ARingDoesNotLandInATmpOfAnotherFileSystem) {
+  covers("enable",
+         "a program without OCAML_RUNTIME_EVENTS_DIR, with /tmp on another file system: its working directory");
+  const Place place{.label = "Tmp",
+                    .what = "",
+                    .unshare = {"--mount"},
+                    .script = R"(mount -t tmpfs tmpfs "$ROOT/rings"; cd "$ROOT/rings"
+unset OCAML_RUNTIME_EVENTS_DIR; exec "$@")"};
+  create_root(dir.path());
+  Process process(in_place(place, dir.path(), program("busy_alloc", {"2000"}).argv), "ready");
+  const pid_t pid = innermost(process.pid());
+  Process command(enabling(pid));
+  process.go();
+  const Outcome enabled = command.wait();
+  EXPECT_EQ(enabled.status.code(), 0) << enabled.err;
+  EXPECT_THAT(enabled.out, HasSubstr(", ring " + (dir / "rings" / (std::to_string(pid) + ".events")).native()));
+  EXPECT_EQ(run_through(process).status.code(), 0);
+}
+
 TEST_F(EnablePlaceLive, AFilterOfSystemCallsIsRefusedUnlessAllowed) {
   covers("enable", "seccomp");
   Command command = working("alloc");
