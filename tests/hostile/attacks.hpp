@@ -146,6 +146,24 @@ int two_users_words(const Directory& dir);
 /// The same of an unprivileged user, with CAP_DAC_OVERRIDE. To be started by root.
 int ambient_words(const Directory& dir);
 
+// What enabling waits for, and what all users share in it (enable_waits.cpp). To be started by root if not said
+// otherwise; they become programs of an unprivileged user.
+
+/// Locks what it can of the journal of hooks. To be started by the user.
+int locked_journal(const Directory& dir);
+/// Dies by SIGSEGV when its hook is replaced. To be started by the user.
+int crashing_words(const Directory& dir);
+/// Keeps the directory `dir`/rings locked.
+int locked_directory(const Directory& dir);
+/// Has its events started, and says "started". Maps a file that does not answer over their flags when stdin has a byte,
+/// and says "silent".
+int silent_flags(const Directory& dir);
+/// When stdin has a byte, and then its hook is replaced, it says "asked", runs `dir`/../guarded, which is a set-user-ID
+/// program, and locks the map of the memory that it had.
+int misblamed_wait(const Directory& dir);
+/// What `dir`/../guarded does: takes all rights, as sudo(8) does, and waits.
+int all_rights(const Directory& dir);
+
 /// Ends at once.
 int nothing(const Directory& dir);
 

@@ -68,6 +68,11 @@ constexpr auto attacks = std::to_array<Attack>({
     {"hidden-words", hidden_words},
     {"two-users-words", two_users_words},
     {"ambient-words", ambient_words},
+    {"locked-journal", locked_journal},
+    {"crashing-words", crashing_words},
+    {"locked-directory", locked_directory},
+    {"silent-flags", silent_flags},
+    {"misblamed-wait", misblamed_wait},
     // What these programs run in turn.
     {"exec-flood-step", exec_flood_step},
     {"threads-that-exec-step", threads_that_exec_step},
@@ -76,6 +81,7 @@ constexpr auto attacks = std::to_array<Attack>({
     {"many-services-step", many_services_step},
     {"forged-entry-step", forged_entry_step},
     {"guarded-words", guarded_words},
+    {"all-rights", all_rights},
     {"nothing", nothing},
 });
 

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "attacker.hpp"
+#include "lookalike.hpp"
+#include "silent_mount.hpp"
+
+namespace rtev::hostile {
+namespace {
+
+constexpr std::size_t page_bytes = lookalike_page_bytes;
+
+/// A program that enabling may write to, although it was started by root.
+void become_dumpable_stranger(const Directory& dir) {
+  become_stranger(dir);
+  ::prctl(PR_SET_DUMPABLE, 1);
+}
+
+int open_silent(const SilentMount& mount) {
+  const int file = ::open((mount / "file").c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) fail("cannot open a file");
+  return file;
+}
+
+bool await_go() {
+  char go = 0;
+  return ::read(STDIN_FILENO, &go, 1) == 1;
+}
+
+void await_end() {
+  while (await_go()) {
+  }
+}
+
+/// What a process that shares the memory of misblamed_wait() needs.
+struct Shared {
+  const Lookalike program{};
+  const MapLock lock;
+  const std::string process = "/proc/" + std::to_string(::getpid());
+
+  bool is_roots() const {
+    struct stat status{};
+    return ::stat(process.c_str(), &status) == 0 && status.st_uid == 0;
+  }
+};
+
+int lock_once_it_is_roots(void* argument) {
+  const auto& shared = *static_cast<const Shared*>(argument);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  while (!shared.is_roots() || shared.program.is_asked()) ::poll(nullptr, 0, 1);
+  constexpr int end_of_attempt_ms = 50;  // its user is charged with what began before
+  ::poll(nullptr, 0, end_of_attempt_ms);
+  shared.lock.hold();
+  return 0;
+}
+
+}  // namespace
+
+int locked_journal(const Directory& /*dir*/) {
+  struct Lock {
+    const char* path;
+    int file = -1;
+  };
+  std::array<Lock, 2> locks{{{.path = "/run/rtev-bpf/hooks"}, {.path = "/run/rtev-bpf/hooks/lock"}}};
+  return repeat(
+      [&] {
+        for (Lock& lock : locks) {
+          if (lock.file < 0) lock.file = ::open(lock.path, O_RDONLY | O_CLOEXEC);
+          if (lock.file >= 0) ::flock(lock.file, LOCK_EX | LOCK_NB);
+        }
+        if (locks.front().file < 0) fail("cannot open the journal");
+      },
+      1);
+}
+
+int crashing_words(const Directory& /*dir*/) {
+  const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  const Lookalike program;
+  say("ready");
+  if (program.await_request()) ::raise(SIGSEGV);
+  return 0;
+}
+
+int locked_directory(const Directory& dir) {
+  const SilentMount mount(dir / "mount");
+  mount.serve(::getpid());
+  become_stranger(dir);
+  const Directory rings = dir / "rings";
+  std::filesystem::create_directory(rings);
+  void* const page = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, open_silent(mount), 0);
+  if (page == MAP_FAILED) fail("mmap");
+  const pid_t reader = fork_dependent();
+  if (reader == 0) {
+    // The directory is locked while its names are written to a page that never comes.
+    ::syscall(SYS_getdents64, ::open(rings.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), page, page_bytes);
+    ::_exit(1);
+  }
+  while (state_of(reader) == 'R') ::poll(nullptr, 0, 1);
+  if (state_of(reader) == 'Z') fail("the directory is not locked");
+  return end_all(repeat([] {}, 1));
+}
+
+int silent_flags(const Directory& dir) {
+  const SilentMount mount(dir / "mount");
+  mount.serve(::getpid());
+  become_dumpable_stranger(dir);
+  const int silent = open_silent(mount);
+  const Lookalike program;
+  say("ready");
+  if (!program.await_request() || !program.start_events(dir)) return 1;
+  say("started");
+  await_go();
+  void* const flags = const_cast<unsigned long*>(program.words().enabled);
+  if (::mmap(flags, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, silent, 0) != flags) fail("mmap");
+  say("silent");
+  await_end();
+  return 0;
+}
+
+int misblamed_wait(const Directory& dir) {
+  const SilentMount mount(dir / "mount");
+  mount.serve(::getpid());
+  become_dumpable_stranger(dir);
+  Shared shared{.lock = MapLock(mount)};
+  say("ready");
+  if (!await_go() || !shared.program.await_request()) return 1;
+  say("asked");
+  static constexpr std::size_t stack_bytes = 1 << 16;
+  alignas(16) static std::array<char, stack_bytes> stack;
+  if (::clone(lock_once_it_is_roots, stack.data() + stack.size(), CLONE_VM | SIGCHLD, &shared) < 0) fail("clone");
+  become(dir / "../guarded", "all-rights", dir);
+}
+
+int all_rights(const Directory& /*dir*/) {
+  if (::setresgid(0, 0, 0) != 0 || ::setresuid(0, 0, 0) != 0) fail("this program is not root's");
+  await_end();
+  return 0;
+}
+
+}  // namespace rtev::hostile

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// Attacks by unprivileged users on what `rtev-bpf enable` has for all users: its journal, its time, its memory of
+// programs that came to harm. Beside each, a program of another user has its events switched on.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "enable/suspects.hpp"
+#include "live/hostile_enable_fixture.hpp"
+#include "support/poll_until.hpp"
+
+namespace rtev::test {
+namespace {
+
+class HostileEnableSharesLive : public HostileEnableLive {
+ protected:
+  Process dozing(uid_t user) const {
+    const std::string number = std::to_string(user);
+    Command command = copied(program("dozing", {"5"}), "dozing-" + number);
+    command.user = user;
+    command.env["OCAML_RUNTIME_EVENTS_DIR"] = make_directory("rings-" + number, user);
+    return {command, "ready"};
+  }
+  /// An attack that is root's until it has made its file system.
+  static Command silent_attack(const char* name, const fs::path& own) {
+    Command command = attack(attack_program("rtev-attack-enabled"), name, own);
+    command.user.reset();
+    return command;
+  }
+};
+
+std::vector<pid_t> pids_of(const std::deque<Process>& processes) {
+  std::vector<pid_t> pids;
+  std::ranges::transform(processes, std::back_inserter(pids), &Process::pid);
+  return pids;
+}
+
+/// What `enable` prints of a program.
+std::string switched_on(const Process& process) {
+  return std::to_string(process.pid()) + " (dozing";
+}
+std::string left_alone(const Process& process) {
+  return "not switched on " + std::to_string(process.pid());
+}
+
+TEST_F(HostileEnableSharesLive, OthersDoNotLockTheJournal) {
+  covers("enable", "while another user locks what he can of the journal");
+  const fs::path own = make_directory("own", nobody);
+  Process victim = dozing(0);
+  EXPECT_EQ(run_tool({"enable", "--dry-run", "-p", std::to_string(victim.pid())}).status.code(), 0);
+  fs::permissions("/run/rtev-bpf/hooks", fs::perms(0755));  // as an earlier version made it
+  Process attacker(attack(attack_program("rtev-attack"), "locked-journal", own), "ready");
+  victim.go();
+  const Outcome outcome = run(enabling({victim.pid()}));
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+}
+
+TEST_F(HostileEnableSharesLive, AUserWithManyProgramsThatDieHasNoMoreSuspects) {
+  covers("enable", "many programs of a user that die when they are switched on: a bounded number is remembered");
+  const std::size_t count = enable::Suspects::max_of_user + 2;
+  const fs::path own = make_directory("own", nobody);
+  const auto start = [&](std::size_t number) {
+    const fs::path copy = copy_as(attack_program("rtev-attack-enabled"), own / std::to_string(number), nobody, 0755);
+    return attack(copy, "crashing-words", own);
+  };
+  std::deque<Process> attackers;
+  for (std::size_t number = 0; number < count; ++number) attackers.emplace_back(start(number), "ready");
+  run(enabling(pids_of(attackers)));
+  EXPECT_LE(std::ranges::count_if(
+                files_in(suspects_directory),
+                [](const fs::path& entry) { return entry.native().ends_with("-" + std::to_string(nobody)); }),
+            static_cast<std::ptrdiff_t>(enable::Suspects::max_of_user));
+  Process another(start(count), "ready"), victim = dozing(victim_user);
+  victim.go();
+  const Outcome outcome = run(enabling({another.pid(), victim.pid()}));
+  EXPECT_THAT(outcome.err, HasSubstr("processes of many programs of its user came to harm"));
+  EXPECT_THAT(outcome.out, HasSubstr(switched_on(victim)));
+}
+
+class SilentEnableLive : public HostileEnableSharesLive {
+ protected:
+  void SetUp() override {
+    HostileEnableSharesLive::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    need("/dev/fuse");
+  }
+};
+
+/// Processes of the tool that wait uninterruptibly.
+std::ptrdiff_t hung_children_of(pid_t pid) {
+  return std::ranges::count_if(family_of(pid), [](pid_t child) {
+    std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
+    const std::string text(std::istreambuf_iterator<char>(stat), {});
+    return text.contains(") D ");
+  });
+}
+
+TEST_F(SilentEnableLive, DirectoriesThatDoNotAnswerCostAUserOnly) {
+  covers("enable", "directories of a user's rings that do not answer");
+  constexpr int programs = 20, most_left = 4;
+  const fs::path own = make_directory("own", nobody);
+  Process attacker(silent_attack("locked-directory", own), "ready");
+  Command command = attack(attack_program("rtev-attack-enabled"), "watched-words", own);
+  command.env["OCAML_RUNTIME_EVENTS_DIR"] = own / "rings";
+  std::deque<Process> attackers;
+  for (int number = 0; number < programs; ++number) attackers.emplace_back(command, "ready");
+  Process victim = dozing(0);
+  std::vector<pid_t> pids = pids_of(attackers);
+  pids.push_back(victim.pid());
+  victim.go();
+  Process enable(enabling(pids));
+  enable.line_with(switched_on(victim));
+  for (const Process& process : attackers) enable.error_with(left_alone(process));
+  EXPECT_LE(hung_children_of(enable.pid()), most_left);
+}
+
+/// The processes that its supervisor has started. A worker that hangs is replaced by another one.
+std::vector<pid_t> workers_of(pid_t enable) {
+  std::vector<pid_t> workers;
+  for (const pid_t supervisor : children_of(enable))
+    std::ranges::copy(children_of(supervisor), std::back_inserter(workers));
+  return workers;
+}
+
+TEST_F(SilentEnableLive, AProgramThatBecomesRootsIsStillItsUsers) {
+  covers("enable", "after two programs of a user that did not answer, and were root's by then");
+  copy_as(attack_program("rtev-attack"), dir / "guarded", 0, 04755);
+  std::deque<Process> attackers;
+  for (const char* own : {"first", "second"})
+    attackers.emplace_back(silent_attack("misblamed-wait", make_directory(own, nobody)), "ready");
+  Process victim = dozing(0);
+  std::vector<pid_t> pids = pids_of(attackers);
+  pids.push_back(victim.pid());
+  Process enable(enabling(pids, "20s"));
+  for (Process& attacker : attackers) {
+    attacker.go_until("asked");
+    const auto before = workers_of(enable.pid());
+    ASSERT_TRUE(poll_until([&] { return workers_of(enable.pid()) != before; })) << "the worker did not hang";
+  }
+  victim.go();
+  enable.line_with(switched_on(victim));
+}
+
+/// Forks again and again, and measures how long that takes.
+class Forks {
+ public:
+  Forks()
+      : thread_([this](const std::stop_token& stop) {
+          while (!stop.stop_requested()) {
+            began_ns_ = monotonic_ns();
+            const pid_t child = ::fork();
+            if (child == 0) ::_exit(0);
+            longest_ns_ = longest_ns();
+            began_ns_ = 0;
+            ::waitpid(child, nullptr, 0);
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));  // not to be a load
+          }
+        }) {}
+  /// Also of one that has not ended.
+  std::uint64_t longest_ns() const {
+    const std::uint64_t began_ns = began_ns_;
+    return began_ns == 0 ? longest_ns_.load() : std::max(longest_ns_.load(), monotonic_ns() - began_ns);
+  }
+
+ private:
+  std::atomic<std::uint64_t> began_ns_ = 0, longest_ns_ = 0;
+  std::jthread thread_;
+};
+
+TEST_F(SilentEnableLive, ForksDoNotWaitForProgramsThatDoNotAnswerAtTheEnd) {
+  covers("enable", "`--enable`: programs that do not answer at the end");
+  // A fork that waits for them ends only with them.
+  constexpr std::uint64_t limit_ns = 10'000'000'000;
+  // Ends last: it may wait for the others.
+  Forks forks;
+  Tracer tracer({"--enable", "-n", "rtev-attack*", "--events", "process"});
+  std::deque<Process> attackers;
+  for (const char* own : {"first", "second"})
+    attackers.emplace_back(silent_attack("silent-flags", make_directory(own, nobody)), "ready");
+  for (std::size_t on = 0; on < attackers.size(); ++on) tracer.process().line_with(R"("result":"done")");
+  for (Process& attacker : attackers) attacker.go_until("silent");
+  tracer.interrupt();
+  EXPECT_LT(forks.longest_ns(), limit_ns);
+}
+
+}  // namespace
+}  // namespace rtev::test
