@@ -39,6 +39,8 @@ const std::vector<std::string> checks{
     "SchedLive.SwitchesAreThoseOfOcamlThreadsByDefault",
     "ConfinementLive.UnderSudoItIsTheCaller",
     "HostileEnableLive.ASetUserIdProgramIsNotWrittenToAfterAKill",
+    "HostileEnableSharesLive.OthersDoNotLockTheJournal",
+    "Programs/RefusedEnableLive.IsNamedAndNotWrittenTo/AmbientCapabilities",
     "Places/PlantedInLive.NoProgramDiesAndNoFileIsWritten/*",
 };
 

@@ -77,7 +77,7 @@ TEST_F(TracersLive, TracerStartedAfterAKilledOneSeesEveryEvent) {
 /// Each looks at the processes of all others.
 TEST_F(TracersLive, ManyStartedAtOnceAllFindAProgram) {
   Process program(with_events("steps", {"10", "2"}), "ready");
-  constexpr int many = 16;
+  constexpr int many = 50;
   std::vector<std::future<Outcome>> tracers;
   for (int i = 0; i < many; ++i)
     tracers.push_back(
