@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/subordinate_users.hpp"
 #include "enable/bounded_task.hpp"
 #include "enable/ring_removal.hpp"
 
@@ -76,7 +77,7 @@ void mend_children(const Procfs& procfs, const Target& target, const ReplacedHoo
     if (!stat || stat->kernel_thread || stat->start_ticks + 1 < since_ticks) continue;
     if (stat->parent != target.process.pid() && stat->comm != target.comm) continue;
     // Others could let the worker wait, and this program's user be charged for that.
-    if (procfs.user(pid) != user || supervision.silent.reason(pid, stat->start_ticks)) continue;
+    if (procfs.user(pid) != user || supervision.silent.reason(pid, stat->start_ticks, user)) continue;
     const Progress::Scope at_work = supervision.progress.work_on(pid, stat->start_ticks, user);
     auto process = HeldProcess::hold(pid, stat->start_ticks);
     const auto child = process ? find_target(procfs, std::move(*process)) : std::unexpected(process.error());
@@ -170,10 +171,8 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
                            .ring_path = prepared.ring->path()};
   if (auto added = journal.add(entry); !added) return refuse(EnableResult::denied, added.error().message());
   if (!guardian.hold(target.memory(), *hook, window_ns)) {
-    // It is gone. The supervisor replaces it together with this process, and asks again; the program is not to blame.
     end_attempts(procfs, target, prepared, journal);
-    [[maybe_unused]] const Progress::Scope idle = supervision.progress.idle();
-    ::_exit(1);
+    end_without_guardian(supervision.progress);
   }
   const std::uint64_t since_ticks = boot_ticks();
   // What was checked before is what is written to now: the same process, program, user and mappings.
@@ -195,6 +194,11 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
   if (started != Started::begun) journal.remove(target.process);
   if (!same) return std::unexpected(std::move(same.error()));
   return started;
+}
+
+void end_without_guardian(const Progress& progress) {
+  [[maybe_unused]] const Progress::Scope idle = progress.idle();
+  ::_exit(1);
 }
 
 void end_attempts(const Procfs& procfs, const Target& target, Prepared& prepared, const Journal& journal) {
@@ -221,7 +225,7 @@ bool forget_ring(const Procfs& procfs, const Target& target) {
          target.memory().write_word(target.flags().enabled, 0);
 }
 
-void mend_left_hooks(const Journal& journal, const JournalOwner& supervisor) {
+void mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent) {
   const Locked locked(journal);
   if (!locked) return;
   // A process may let its reader wait for ever: side by side.
@@ -231,6 +235,8 @@ void mend_left_hooks(const Journal& journal, const JournalOwner& supervisor) {
   };
   std::vector<Mended> mended;
   for (const JournalEntry& entry : journal.left_to(supervisor)) {
+    // It would take the time that others need. A later run tries it again.
+    if (silent.reason(entry.pid, entry.start_ticks, charged_user(entry.user))) continue;
     std::packaged_task<void()> task([entry] { mend(entry); });
     auto done = task.get_future();
     if (run_detached(std::move(task))) mended.push_back({.entry = entry, .done = std::move(done)});

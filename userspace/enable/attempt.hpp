@@ -47,6 +47,10 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
                               std::uint64_t window_ns, const Requirements& requirements, Prepared& prepared,
                               const Journal& journal, Guardian& guardian, const Supervision& supervision);
 
+/// Ends this process, as its guardian is gone: the supervisor replaces both, and asks again for what has no answer. No
+/// program is to blame.
+[[noreturn]] void end_without_guardian(const Progress& progress);
+
 /// The end of attempts on a program. The file of its ring is the program's if it maps it by now; else it is removed, as
 /// are the way to it and the entry of the journal.
 void end_attempts(const Procfs& procfs, const Target& target, Prepared& prepared, const Journal& journal);
@@ -65,6 +69,7 @@ bool forget_ring(const Procfs& procfs, const Target& target);
 /// Puts hooks back that killed runs, or earlier workers of this supervisor, left replaced, and removes files of rings
 /// that they made. Nothing is done on the word of an entry: the program is looked at anew, and has to be the same one,
 /// of the same user, with the hook where the entry says. The journal is locked meanwhile, for two seconds at the most.
-void mend_left_hooks(const Journal& journal, const JournalOwner& supervisor);
+/// Leaves out those that do not answer.
+void mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent);
 
 }  // namespace rtev::enable

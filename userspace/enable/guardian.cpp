@@ -55,8 +55,15 @@ constexpr std::chrono::milliseconds put_back_timeout{500};
 constexpr std::uint64_t late_timeout_ns = 10'000'000'000;
 constexpr std::chrono::milliseconds late_interval{50};
 
-/// Programs whose events are paused at the end. When there are so many, those that have ended are looked for.
+/// Programs whose events are paused at the end, each with a descriptor. When there are so many, those that have ended
+/// are looked for.
 constexpr std::size_t max_kept = 1 << 14, kept_check = 256;
+
+/// Half of the descriptors that this process may have.
+std::size_t room_for_descriptors() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 2 : kept_check;
+}
 
 enum class Order : std::uint8_t { hold, release, keep, watch, move, leave };
 
@@ -68,12 +75,13 @@ struct Instruction {
   std::uint64_t window_ns = 0;    ///< likewise
   std::int32_t pid = 0;           ///< of hold and keep
   std::uint64_t start_ticks = 0;  ///< of keep
+  std::uint32_t user = 0;
   EventFlags flags{};
 };
 template <typename Archive>
 void pass(Archive&& archive, Instruction& instruction) {
   archive(instruction.order, instruction.descriptor, instruction.hook, instruction.window_ns, instruction.pid,
-          instruction.start_ticks, instruction.flags);
+          instruction.start_ticks, instruction.user, instruction.flags);
 }
 
 class Guard {
@@ -143,6 +151,7 @@ class Guard {
       case Order::keep:
         return keep({.pid = instruction.pid,
                      .start_ticks = instruction.start_ticks,
+                     .user = instruction.user,
                      .memory = ProcessMemory(std::move(instruction.descriptor), instruction.pid),
                      .flags = instruction.flags});
       case Order::watch:
@@ -179,7 +188,13 @@ class Guard {
       });
       next_check_ = 2 * kept_.size() + kept_check;
     }
-    if (kept_.size() >= max_kept) return false;
+    // It has executed another program since.
+    std::erase_if(kept_, [&](const PausedAtEnd& kept) {
+      return kept.pid == program.pid && kept.start_ticks == program.start_ticks;
+    });
+    // A user may take half of the places that others leave: there is always one for somebody else.
+    const auto own = static_cast<std::size_t>(std::ranges::count(kept_, program.user, &PausedAtEnd::user));
+    if (own >= (max_kept_ - std::min(max_kept_, kept_.size() - own)) / 2) return false;
     kept_.push_back(std::move(program));
     // The tracer has ended while the events came on.
     if (is_watching_ && !tracer_) pause_kept();
@@ -198,6 +213,7 @@ class Guard {
   std::vector<PausedAtEnd> kept_;
   std::vector<PausedAtEnd> late_;  ///< their events were off when the others were paused
   std::size_t next_check_ = kept_check;
+  std::size_t max_kept_ = std::min(max_kept, room_for_descriptors());
 };
 
 bool send_only(int channel, Instruction instruction) {
@@ -283,14 +299,15 @@ bool Guardian::leave() {
   return send(channel_.get(), {.order = Order::leave}).value_or(false);
 }
 
-bool Guardian::keep(const Target& target) {
+std::optional<bool> Guardian::keep(const Target& target) {
   UniqueFd own(::dup(target.memory().fd().get()));
-  return own && send(channel_.get(), {.order = Order::keep,
-                                      .descriptor = std::move(own),
-                                      .pid = target.process.pid(),
-                                      .start_ticks = target.process.start_ticks(),
-                                      .flags = target.flags()})
-                    .value_or(false);
+  if (!own) return false;
+  return send(channel_.get(), {.order = Order::keep,
+                               .descriptor = std::move(own),
+                               .pid = target.process.pid(),
+                               .start_ticks = target.process.start_ticks(),
+                               .user = target.users_program().user,
+                               .flags = target.flags()});
 }
 
 }  // namespace rtev::enable

@@ -2,6 +2,7 @@
 // A process that puts a replaced hook back, and pauses events again, if the process that did it cannot.
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include "base/unique_fd.hpp"
@@ -33,9 +34,9 @@ class Guardian {
   Result<void> hold(const ProcessMemory& memory, const ReplacedHook& hook, std::uint64_t window_ns);
   /// The hook is put back. False if the guardian was quicker, or is gone.
   bool release();
-  /// The events of a program are about to come on, and to be paused at the end: see watch(). False if the guardian is
-  /// gone, or has too many programs already.
-  bool keep(const Target& target);
+  /// The events of a program are about to come on, and to be paused at the end: see watch(). False if there is no room
+  /// for another program of its user; nothing if the guardian is gone.
+  std::optional<bool> keep(const Target& target);
   /// The programs of keep() are not paused at the end. False if the guardian is gone.
   bool leave();
 

@@ -18,6 +18,7 @@ struct EventFlags {
 struct PausedAtEnd {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat
+  std::uint32_t user = 0;         ///< charged_user() of the process
   ProcessMemory memory;
   EventFlags flags{};
 };

@@ -28,9 +28,9 @@ bool ProcessMemory::is_alive() const {
 }
 
 /// Who reads or writes /proc/PID/mem and waits for a page holds the lock of the process's mappings meanwhile: uprobes
-/// wait for it then, and with them all forks of the host. process_vm_readv(2) does not hold it. It may read another
-/// program that the process runs by now; then the memory is gone, which is looked at after it. Returns the number of
-/// bytes.
+/// wait for it then, and with them all forks of the host. process_vm_readv(2) lets it go at the first wait. It may read
+/// another program that the process runs by now; then the memory is gone, which is looked at after it. Returns the
+/// number of bytes.
 std::size_t ProcessMemory::read(std::uint64_t address, void* bytes, std::size_t size) const {
   const iovec local{.iov_base = bytes, .iov_len = size},
       remote{.iov_base = reinterpret_cast<void*>(address), .iov_len = size};  // NOLINT(performance-no-int-to-ptr)

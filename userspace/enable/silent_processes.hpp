@@ -21,8 +21,9 @@ namespace rtev::enable {
 class SilentProcesses {
  public:
   void add(const Progress::Work& work);
-  /// Why this process is to be left alone; nothing if it is not. `start_ticks`: 0 if not known.
-  std::optional<std::string> reason(std::int32_t pid, std::uint64_t start_ticks) const;
+  /// Why this process is to be left alone; nothing if it is not. `start_ticks`: 0 if not known. `user`: when it was
+  /// found.
+  std::optional<std::string> reason(std::int32_t pid, std::uint64_t start_ticks, std::uint32_t user) const;
 
  private:
   Procfs procfs_;

@@ -225,7 +225,7 @@ void Supervisor::work(int channel) {
     send(failure(programs.error()));
     ::_exit(1);
   }
-  mend_left_hooks(journal_, own_);
+  mend_left_hooks(journal_, own_, silent_);
   send({});
   Worker worker(options_, std::move(*programs), std::move(journal_), std::move(guardian_),
                 {.progress = progress_, .silent = silent_, .suspects = suspects_, .supervisor = own_}, send);
@@ -277,7 +277,7 @@ void Supervisor::pass_requests() {
     const auto asked = asked_.find(queue_.front());
     if (asked == asked_.end()) continue;
     EnableRequest request = asked->second.request;
-    if (auto reason = silent_.reason(request.pid, request.start_ticks)) {
+    if (auto reason = silent_.reason(request.pid, request.start_ticks, request.user)) {
       EnableAnswer answer{.task = request.task,
                           .pid = request.pid,
                           .start_ticks = request.start_ticks,

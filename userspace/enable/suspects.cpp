@@ -26,7 +26,7 @@ std::string name_of(const UsersProgram& suspect) {
 }  // namespace
 
 bool Suspects::insert(const UsersProgram& program) {
-  if (contains(program)) return false;
+  if (contains(program) || count_[program.user] >= max_of_root) return false;
   programs_.insert(program);
   ++count_[program.user];
   return true;
@@ -34,7 +34,8 @@ bool Suspects::insert(const UsersProgram& program) {
 
 bool Suspects::is_full(std::uint32_t user) const {
   const auto count = count_.find(user);
-  return count != count_.end() && count->second >= max_of_user;
+  // Containers that share the host's users have root, too: nothing is known of root's other programs then.
+  return user != 0 && count != count_.end() && count->second >= max_of_user;
 }
 
 std::string Suspects::entry_of(const UsersProgram& program) const {

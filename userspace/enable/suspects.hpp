@@ -21,9 +21,10 @@ struct UsersProgram {
 };
 
 /// Once a user has so many of them, all of the user's programs are suspect: copies of a program are different programs.
+/// But for root's, of whom more are remembered.
 class Suspects {
  public:
-  static constexpr std::size_t max_of_user = 16;
+  static constexpr std::size_t max_of_user = 16, max_of_root = 1024;
 
   /// False if it is suspect already.
   bool insert(const UsersProgram& program);

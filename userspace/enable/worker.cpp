@@ -66,7 +66,8 @@ Refused suspected(const Suspects& suspects, const UsersProgram& program) {
 
 /// Nothing is switched on that could not be switched off if this process is killed.
 Refused too_many_kept() {
-  return {.result = EnableResult::denied, .why = "the events of too many programs are on for the time of this run"};
+  return {.result = EnableResult::denied,
+          .why = "the events of too many programs of its user are on for the time of this run"};
 }
 
 Refused refusal_of(const Requirement& missing) {
@@ -273,9 +274,13 @@ std::string Worker::ring_path(const Target& target) const {
   return present_ring(procfs_, target.process).value_or(Mapping{}).path;
 }
 
-/// Has the guardian pause the events at the end, if they are to be. False if it has too many programs already.
+/// Has the guardian pause the events at the end, if they are to be. False if it has too many programs of the user
+/// already.
 bool Worker::keep(const Target& target) {
-  return !options_.pauses_at_end || guardian_.keep(target);
+  if (!options_.pauses_at_end) return true;
+  const auto kept = guardian_.keep(target);
+  if (!kept) end_without_guardian(supervision_.progress);
+  return *kept;
 }
 
 /// A user may take half of the places that others leave: there is always one for somebody else.
