@@ -25,7 +25,7 @@ Result<UniqueFd> open_state_directory(const std::filesystem::path& directory, mo
                                  .subject = directory,
                                  .why = ::geteuid() != 0 ? "it belongs to root" : "others than root may write there",
                                  .hint = hint});
-  if ((status.st_mode & ALLPERMS) != mode && ::fchmod(fd.get(), mode) != 0)
+  if ((status.st_mode & ALLPERMS & ~mode) != 0 && ::fchmod(fd.get(), status.st_mode & mode) != 0)
     return errno_error(errno, "cannot change the mode of directory", directory);
   return fd;
 }

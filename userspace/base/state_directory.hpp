@@ -11,7 +11,8 @@
 
 namespace rtev {
 
-/// Makes it, if it is not there. An error if anybody but root could write to it.
+/// Makes it, if it is not there. Takes permissions away that `mode` does not have, and gives none. An error if anybody
+/// but root could write to it.
 Result<UniqueFd> open_state_directory(const std::filesystem::path& directory, mode_t mode = 0755);
 
 /// The name of a file about a process: its pid and start time (field 22 of /proc/PID/stat).

@@ -75,8 +75,8 @@ struct Instruction {
   std::uint64_t window_ns = 0;    ///< likewise
   std::int32_t pid = 0;           ///< of hold and keep
   std::uint64_t start_ticks = 0;  ///< of keep
-  std::uint32_t user = 0;
-  EventFlags flags{};
+  std::uint32_t user = 0;         ///< likewise
+  EventFlags flags{};             ///< likewise
 };
 template <typename Archive>
 void pass(Archive&& archive, Instruction& instruction) {
@@ -188,7 +188,7 @@ class Guard {
       });
       next_check_ = 2 * kept_.size() + kept_check;
     }
-    // It has executed another program since.
+    // An entry of the same process is of the program that it ran before an exec.
     std::erase_if(kept_, [&](const PausedAtEnd& kept) {
       return kept.pid == program.pid && kept.start_ticks == program.start_ticks;
     });
@@ -238,10 +238,6 @@ std::optional<bool> send(int channel, Instruction instruction) {
   return send_only(channel, std::move(instruction)) ? receive_answer(channel) : std::nullopt;
 }
 
-std::unexpected<Error> guardian_gone() {
-  return std::unexpected(Error{.what = "cannot replace a hook", .why = "the process that guards it is gone"});
-}
-
 }  // namespace
 
 Result<Guardian> Guardian::start() {
@@ -254,7 +250,7 @@ Result<Guardian> Guardian::start() {
     constexpr int nice = -10;
     ::setpriority(PRIO_PROCESS, 0, nice);
     raise_file_limit();
-    // To read memory without its lock: see ProcessMemory. What it writes to are descriptors that it was sent.
+    // For process_vm_readv(2): see ProcessMemory. It writes only to descriptors that it was sent.
     keep_capabilities({CAP_SYS_PTRACE});
     Guard(std::move(channel->second)).run();
     ::_exit(0);
@@ -266,7 +262,7 @@ Result<void> Guardian::watch(int tracer) {
   UniqueFd own(::dup(tracer));
   if (!own) return errno_error(errno, "cannot share the socket of the tracer");
   if (send(channel_.get(), {.order = Order::watch, .descriptor = std::move(own)}).value_or(false)) return {};
-  return guardian_gone();
+  return std::unexpected(Error{.what = "cannot replace a hook", .why = "the process that guards it is gone"});
 }
 
 bool Guardian::renew() {
@@ -278,17 +274,14 @@ bool Guardian::renew() {
   return receive_answer(channel_.get()).value_or(false);
 }
 
-Result<void> Guardian::hold(const ProcessMemory& memory, const ReplacedHook& hook, std::uint64_t window_ns) {
+bool Guardian::hold(const ProcessMemory& memory, const ReplacedHook& hook, std::uint64_t window_ns) {
   UniqueFd own(::dup(memory.fd().get()));
-  if (!own) return errno_error(errno, "cannot share the memory of a process");
-  if (send(channel_.get(), {.order = Order::hold,
-                            .descriptor = std::move(own),
-                            .hook = hook,
-                            .window_ns = window_ns,
-                            .pid = memory.pid()})
-          .value_or(false))
-    return {};
-  return guardian_gone();
+  return own && send(channel_.get(), {.order = Order::hold,
+                                      .descriptor = std::move(own),
+                                      .hook = hook,
+                                      .window_ns = window_ns,
+                                      .pid = memory.pid()})
+                    .value_or(false);
 }
 
 bool Guardian::release() {

@@ -30,8 +30,9 @@ class Guardian {
   /// replaced it. The programs of keep() stay. False if the guardian is gone.
   bool renew();
 
-  /// To be called before the hook is replaced, for this time at the most. Returns when the guardian knows it.
-  Result<void> hold(const ProcessMemory& memory, const ReplacedHook& hook, std::uint64_t window_ns);
+  /// To be called before the hook is replaced, for this time at the most. Returns when the guardian knows it. False if
+  /// the guardian is gone.
+  bool hold(const ProcessMemory& memory, const ReplacedHook& hook, std::uint64_t window_ns);
   /// The hook is put back. False if the guardian was quicker, or is gone.
   bool release();
   /// The events of a program are about to come on, and to be paused at the end: see watch(). False if there is no room

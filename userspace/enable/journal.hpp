@@ -16,7 +16,7 @@ namespace rtev::enable {
 
 inline constexpr const char* journal_directory = "/run/rtev-bpf/hooks";
 
-/// A supervisor process, for its worker.
+/// The supervisor process of a run. Its workers write the entries.
 struct JournalOwner {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;
@@ -25,7 +25,7 @@ struct JournalOwner {
 
 /// A replaced hook, the file that was made for the ring, and of which process.
 struct JournalEntry {
-  JournalOwner owner{};  ///< whose worker has replaced it
+  JournalOwner owner{};  ///< whose worker replaced the hook
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat
   FileIdentity program{};         ///< that the process ran

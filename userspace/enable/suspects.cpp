@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <string_view>
@@ -26,16 +27,17 @@ std::string name_of(const UsersProgram& suspect) {
 }  // namespace
 
 bool Suspects::insert(const UsersProgram& program) {
-  if (contains(program) || count_[program.user] >= max_of_root) return false;
-  programs_.insert(program);
-  ++count_[program.user];
-  return true;
+  if (is_full(program.user) || number_of(program.user) >= max_of_root) return false;
+  return programs_.insert(program).second;
 }
 
 bool Suspects::is_full(std::uint32_t user) const {
-  const auto count = count_.find(user);
-  // Containers that share the host's users have root, too: nothing is known of root's other programs then.
-  return user != 0 && count != count_.end() && count->second >= max_of_user;
+  // Not root: containers without a user namespace have the host's root, and would bar root's programs on the host.
+  return user != 0 && number_of(user) >= max_of_user;
+}
+
+std::size_t Suspects::number_of(std::uint32_t user) const {
+  return static_cast<std::size_t>(std::ranges::count(programs_, user, &UsersProgram::user));
 }
 
 std::string Suspects::entry_of(const UsersProgram& program) const {

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <set>
 #include <string>
 
@@ -20,13 +19,13 @@ struct UsersProgram {
   auto operator<=>(const UsersProgram&) const = default;
 };
 
-/// Once a user has so many of them, all of the user's programs are suspect: copies of a program are different programs.
-/// But for root's, of whom more are remembered.
+/// A user can make any number of copies of a program, each another file. So all programs of a user with `max_of_user`
+/// suspects are suspect. This does not hold for root, of whose programs up to `max_of_root` are remembered.
 class Suspects {
  public:
   static constexpr std::size_t max_of_user = 16, max_of_root = 1024;
 
-  /// False if it is suspect already.
+  /// False if it is suspect already, or the list has no room for another program of its user.
   bool insert(const UsersProgram& program);
   bool contains(const UsersProgram& program) const { return programs_.contains(program) || is_full(program.user); }
   bool is_full(std::uint32_t user) const;
@@ -34,8 +33,9 @@ class Suspects {
   std::string entry_of(const UsersProgram& program) const;
 
  private:
+  std::size_t number_of(std::uint32_t user) const;
+
   std::set<UsersProgram> programs_;
-  std::map<std::uint32_t, std::size_t> count_;  ///< by user
 };
 
 /// Makes its entry.
