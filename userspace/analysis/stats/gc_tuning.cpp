@@ -7,6 +7,7 @@
 #include <string>
 
 #include "analysis/report_text.hpp"
+#include "analysis/stats/stats_cells.hpp"
 #include "base/folding.hpp"
 #include "base/text_format.hpp"
 
@@ -18,10 +19,6 @@ constexpr std::size_t max_tuned_processes = 3;
 constexpr unsigned default_overhead = 120;  ///< of OCaml 5.0 to 5.5
 /// How much larger the minor heap and the space_overhead of the examples are.
 constexpr std::uint64_t larger_heap = 4, larger_overhead = 2;
-
-std::uint64_t heap_bytes(std::uint64_t words) {
-  return words > UINT64_MAX / bytes_of_word ? UINT64_MAX : words * bytes_of_word;
-}
 
 double per_second(std::uint64_t count, std::uint64_t ns) {
   return ns == 0 ? 0 : static_cast<double>(count) * 1e9 / static_cast<double>(ns);
@@ -78,7 +75,7 @@ class Section {
         fmt::format("domain {} allocates {}/s", f.busiest_domain, size(f.allocation_per_second));
     if (!f.minor_heap_words) {
       title(fmt::format("{}: not in the data: no collection found it full ({} at most)", name,
-                        Size{heap_bytes(f.fullest_minor_words)}));
+                        bytes_of(f.fullest_minor_words)));
       return line(allocates + "; " + collections);
     }
     const std::uint64_t words = *f.minor_heap_words, more = words * larger_heap;
@@ -157,8 +154,8 @@ GcTuning gc_tuning_of(const ProcessStats& process) {
   if (figures.minor_words > 0)
     tuning.survival =
         std::min(static_cast<double>(figures.promoted_words) / static_cast<double>(figures.minor_words), 1.0);
-  if (process.live_words.count() > 0) tuning.live_bytes = heap_bytes(process.live_words.last());
-  if (process.heap_words.count() > 0) tuning.heap_bytes = heap_bytes(process.heap_words.last());
+  if (process.live_words.count() > 0) tuning.live_bytes = bytes_of(process.live_words.last()).bytes;
+  if (process.heap_words.count() > 0) tuning.heap_bytes = bytes_of(process.heap_words.last()).bytes;
   if (figures.cpu_ns.value_or(0) > 0 && figures.gc_cpu_ns > 0)
     tuning.major_cpu_share =
         std::min(static_cast<double>(figures.major_cpu_ns) / static_cast<double>(*figures.cpu_ns), 1.0);

@@ -130,9 +130,10 @@ int run(const EnableOptions& options, Task task) {
       all_good &= print(answer);
     }
   };
+  const Procfs procfs;
   for (const std::int32_t pid : pids) {
     ++waiting;
-    enabler->ask({.task = task, .pid = pid, .user = Procfs().user(pid), .patience = patience}, Enabler::Wait::yes);
+    enabler->ask({.task = task, .pid = pid, .user = procfs.user(pid), .patience = patience}, Enabler::Wait::yes);
     auto answers = enabler->take();
     if (!answers) return report(answers.error());
     take(answers);
