@@ -60,9 +60,10 @@ std::optional<JournalEntry> parse_entry(std::string_view text) {
   return is_whole ? std::optional(std::move(entry)) : std::nullopt;
 }
 
+/// Also if nobody has waited for it yet.
 bool has_ended(const JournalOwner& owner) {
   const auto stat = Procfs().stat(owner.pid);
-  return !stat || stat->start_ticks != owner.start_ticks;
+  return !stat || stat->ending || stat->start_ticks != owner.start_ticks;
 }
 
 }  // namespace

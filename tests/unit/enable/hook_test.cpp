@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -179,6 +180,21 @@ TEST_F(Hook, OfALivingRunIsLeftToThatRun) {
   ASSERT_EQ(left.size(), 1u);
   EXPECT_EQ(left[0].pid, 2);
   EXPECT_EQ(journal->left_to(living).size(), 2u) << "an earlier worker of the run may have left them";
+}
+
+TEST_F(Hook, OfARunThatWasKilledIsLeftToOthersBeforeSomebodyWaitsForIt) {
+  const auto journal = Journal::open(dir_ / "hooks");
+  ASSERT_TRUE(journal) << journal.error().message();
+  const pid_t run = ::fork();
+  if (run == 0) ::_exit(0);
+  ASSERT_GT(run, 0);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(run), &ended, WEXITED | WNOWAIT), 0);
+  const auto stat = Procfs().stat(run);
+  ASSERT_TRUE(stat);
+  ASSERT_TRUE(journal->add({.owner = {.pid = run, .start_ticks = stat->start_ticks}, .pid = 1}));
+  EXPECT_EQ(journal->left_to({}).size(), 1u);
+  ::waitpid(run, nullptr, 0);
 }
 
 TEST_F(Hook, ThatWasNotReplacedYetLeavesNoEntry) {
