@@ -14,7 +14,7 @@
 #include "cli/input.hpp"
 #include "cli/messages.hpp"
 #include "cli/no_match.hpp"
-#include "cli/stream.hpp"
+#include "cli/stream_writer.hpp"
 #include "cli/tracing.hpp"
 #include "formats/text/run_summary.hpp"
 
@@ -49,18 +49,18 @@ int copy(const CopyOptions& options, const Invocation& invocation, Format otherw
   auto input = Input::open(options.input, options, invocation);
   if (!input) return report(input.error());
   // Not before there is something to read: an existing file stays.
-  auto stream = Stream::open(options.output, otherwise);
-  if (!stream) return report(stream.error());
-  if (auto apart = input->check_apart(stream->file()); !apart) return report(apart.error());
+  auto writer = StreamWriter::open(options.output, otherwise);
+  if (!writer) return report(writer.error());
+  if (auto apart = input->check_apart(writer->file()); !apart) return report(apart.error());
   if (!options.quiet) {
     say(mistyped_kind_note(options.output.events));
-    stream->add(std::make_unique<AtEnd>(stream->sink(), [&](const RunSummary& summary, const Registry& registry) {
+    writer->add(std::make_unique<AtEnd>(writer->sink(), [&](const RunSummary& summary, const Registry& registry) {
       // What was lost when it was recorded, to a file.
-      stream->print_summary(summary, registry, false, {.is_file = true});
+      writer->print_summary(summary, registry, false, {.is_file = true});
     }));
   }
-  const int status = input->read(stream->sink(), false);
-  return finish_output(stream->output(), status);
+  const int status = input->read(writer->sink(), false);
+  return finish_output(writer->output(), status);
 }
 
 std::string input_argument(const std::string& input) {

@@ -21,7 +21,7 @@
 #include "cli/messages.hpp"
 #include "cli/output_file.hpp"
 #include "cli/own_directory.hpp"
-#include "cli/stream.hpp"
+#include "cli/stream_writer.hpp"
 #include "cli/tracing.hpp"
 #include "flight/flight_recorder.hpp"
 #include "session/stop_signal.hpp"

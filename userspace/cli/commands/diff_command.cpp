@@ -13,7 +13,7 @@
 #include "cli/input.hpp"
 #include "cli/messages.hpp"
 #include "cli/output_file.hpp"
-#include "cli/stream.hpp"
+#include "cli/stream_writer.hpp"
 #include "rtev/version.hpp"
 
 namespace rtev::cli {

@@ -5,7 +5,7 @@
 
 #include "cli/commands/subcommands.hpp"
 #include "cli/reading.hpp"
-#include "cli/stream.hpp"
+#include "cli/stream_writer.hpp"
 
 namespace rtev::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
 #include "cli/no_match.hpp"
-#include "cli/stream.hpp"
+#include "cli/stream_writer.hpp"
 #include "cli/tracing.hpp"
 
 namespace rtev::cli {
@@ -61,28 +61,28 @@ class WithSummary final : public ForwardingSink {
 };
 
 int run_live(const StreamOptions& options, const Invocation& invocation) {
-  auto stream = Stream::open(options.output, format_for_people(options.output));
-  if (!stream) return report(stream.error());
+  auto writer = StreamWriter::open(options.output, format_for_people(options.output));
+  if (!writer) return report(writer.error());
   // Of a program that was started for it the reader wants to know at the end how it did.
-  const bool is_brief = stream->format() == Format::brief;
+  const bool is_brief = writer->format() == Format::brief;
   if (!options.quiet && is_brief && !invocation.command.empty())
-    stream->add(std::make_unique<WithSummary>(stream->sink(), options.memory_limit / 4));
+    writer->add(std::make_unique<WithSummary>(writer->sink(), options.memory_limit / 4));
   if (!options.quiet) {
     say(mistyped_kind_note(options.output.events));
-    stream->add(std::make_unique<AtEnd>(stream->sink(), [&](const RunSummary& summary, const Registry& registry) {
-      stream->print_summary(summary, registry, options.verbose, stream->facts());
+    writer->add(std::make_unique<AtEnd>(writer->sink(), [&](const RunSummary& summary, const Registry& registry) {
+      writer->print_summary(summary, registry, options.verbose, writer->facts());
     }));
   }
-  const auto is_full = [&] { return stream->files().has_to_end(); };
+  const auto is_full = [&] { return writer->files().has_to_end(); };
   const int status = trace(options, invocation,
-                           {.sink = stream->sink(),
-                            .output = stream->output(),
-                            .owns_stdout = is_data_on_stdout(stream->file()),
-                            .max_delay = stream->max_delay(),
+                           {.sink = writer->sink(),
+                            .output = writer->output(),
+                            .owns_stdout = is_data_on_stdout(writer->file()),
+                            .max_delay = writer->max_delay(),
                             .is_full = is_full,
-                            .shows_services = stream->shows_services()});
-  const int failed = report_full(*stream);
-  return finish_output(stream->output(), failed != exit_ok ? failed : status);
+                            .shows_services = writer->shows_services()});
+  const int failed = report_full(*writer);
+  return finish_output(writer->output(), failed != exit_ok ? failed : status);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 #include "cli/flight_run.hpp"
 #include "cli/messages.hpp"
 #include "cli/no_match.hpp"
-#include "cli/stream.hpp"
+#include "cli/stream_writer.hpp"
 #include "cli/tracing.hpp"
 #include "formats/output/output.hpp"
 #include "formats/text/run_summary.hpp"
@@ -39,7 +39,7 @@ void put(std::string_view text) {
 /// the file, losses.
 class Progress final : public ForwardingSink {
  public:
-  explicit Progress(Stream& stream) : ForwardingSink(stream.sink()), stream_(stream) {}
+  explicit Progress(StreamWriter& writer) : ForwardingSink(writer.sink()), writer_(writer) {}
 
   void header(const RunHeader& header) override {
     start_ns_ = shown_ns_ = monotonic_ns();
@@ -73,14 +73,14 @@ class Progress final : public ForwardingSink {
     const auto rate = static_cast<std::uint64_t>(static_cast<double>(events_ - shown_events_) / seconds);
     std::string line = fmt::format("{}recording: {}s  {} events  {}/s  {}  {} words lost", clear_line,
                                    (now - start_ns_) / 1'000'000'000, Grouped{events_}, Grouped{rate},
-                                   Size{stream_.files().written()}, Grouped{lost_words_});
+                                   Size{writer_.files().written()}, Grouped{lost_words_});
     if (dropped_records_ > 0) line += fmt::format("  {} scheduler events dropped", Grouped{dropped_records_});
     put(line);
     shown_ns_ = now;
     shown_events_ = events_;
   }
 
-  const Stream& stream_;
+  const StreamWriter& writer_;
   bool is_over_ = false;  ///< the summary is printed
   std::uint64_t start_ns_ = 0, shown_ns_ = 0;
   std::uint64_t events_ = 0, shown_events_ = 0;
@@ -139,27 +139,27 @@ int run_flight_recorder(const RecordOptions& options, const Invocation& invocati
 
 int run_record(const RecordOptions& options, const Invocation& invocation) {
   if (options.flight.is_on()) return run_flight_recorder(options, invocation);
-  auto stream = Stream::open(options.output, Format::fxt);
-  if (!stream) return report(stream.error());
+  auto writer = StreamWriter::open(options.output, Format::fxt);
+  if (!writer) return report(writer.error());
   if (!options.quiet) say(mistyped_kind_note(options.output.events));
-  if (!options.quiet && ::isatty(STDERR_FILENO) == 1) stream->add(std::make_unique<Progress>(*stream));
+  if (!options.quiet && ::isatty(STDERR_FILENO) == 1) writer->add(std::make_unique<Progress>(*writer));
   // Reported before the wait for CMD, which may run for days.
   int failed = exit_ok;
-  stream->add(std::make_unique<AtEnd>(stream->sink(), [&](const RunSummary& summary, const Registry& registry) {
-    if (!options.quiet) stream->print_summary(summary, registry, options.verbose, stream->facts());
-    const auto& error = stream->output().error();
-    failed = error ? report(*error) : report_full(*stream);
+  writer->add(std::make_unique<AtEnd>(writer->sink(), [&](const RunSummary& summary, const Registry& registry) {
+    if (!options.quiet) writer->print_summary(summary, registry, options.verbose, writer->facts());
+    const auto& error = writer->output().error();
+    failed = error ? report(*error) : report_full(*writer);
     if (options.quiet) return;
-    fmt::print(stderr, "{} {}{}: {}\n", error ? "wrote only a part of" : "wrote", Escaped{stream->name()},
-               describe_files(stream->files()), info_of(stream->format()).hint);
+    fmt::print(stderr, "{} {}{}: {}\n", error ? "wrote only a part of" : "wrote", Escaped{writer->name()},
+               describe_files(writer->files()), info_of(writer->format()).hint);
   }));
   const int status = trace(options, invocation,
-                           {.sink = stream->sink(),
-                            .output = stream->output(),
-                            .owns_stdout = is_data_on_stdout(stream->file()),
-                            .max_delay = stream->max_delay(),
-                            .is_full = [&] { return stream->files().has_to_end(); },
-                            .shows_services = stream->shows_services()});
+                           {.sink = writer->sink(),
+                            .output = writer->output(),
+                            .owns_stdout = is_data_on_stdout(writer->file()),
+                            .max_delay = writer->max_delay(),
+                            .is_full = [&] { return writer->files().has_to_end(); },
+                            .shows_services = writer->shows_services()});
   // An incomplete recording is a failure, even if only the reader of a pipe went away.
   return failed != exit_ok ? failed : status;
 }

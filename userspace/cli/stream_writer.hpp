@@ -20,11 +20,11 @@
 namespace rtev::cli {
 
 /// The sink that writes a stream, and the file behind it.
-class Stream {
+class StreamWriter {
  public:
   /// Opens options.path. The format is options.format, else that of the path's suffix, or `otherwise` if it has none.
   /// Refuses to write binary formats to a terminal.
-  static Result<Stream> open(const OutputOptions& options, Format otherwise);
+  static Result<StreamWriter> open(const OutputOptions& options, Format otherwise);
 
   /// To stderr: what was written, what is lacking, and what --events, --domain and --tid matched nothing of. `facts`:
   /// of the output of the run that is summed up.
@@ -79,7 +79,7 @@ class AtEnd final : public ForwardingSink {
 
 /// Why a stream has ended although nothing failed, if so, to stderr. Returns the exit status: a disk that got low is a
 /// failure, a file of the wanted size is not.
-int report_full(const Stream& stream);
+int report_full(const StreamWriter& writer);
 
 /// Ignores SIGPIPE and SIGXFSZ, so that failed writes return errors. Call it after CMD is started, which would inherit
 /// that.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/stream.hpp"
+#include "cli/stream_writer.hpp"
 
 #include <fmt/core.h>
 #include <signal.h>
@@ -18,11 +18,11 @@
 #include "stream/thread_filter.hpp"
 
 namespace rtev::cli {
-Result<Stream> Stream::open(const OutputOptions& options, Format otherwise) {
-  Stream stream;
+Result<StreamWriter> StreamWriter::open(const OutputOptions& options, Format otherwise) {
+  StreamWriter writer;
   const auto format = format_of_output(options.path, options.format, otherwise);
   if (!format) return std::unexpected(format.error());
-  stream.format_ = *format;
+  writer.format_ = *format;
   const bool is_for_people = *format == Format::brief || *format == Format::text;
   if (options.min.count() > 0 && !is_for_people) {
     return std::unexpected(Error{.what = "cannot leave out short spans in",
@@ -32,24 +32,24 @@ Result<Stream> Stream::open(const OutputOptions& options, Format otherwise) {
   }
   auto files = FileSeries::open(options, *format);
   if (!files) return std::unexpected(std::move(files.error()));
-  stream.files_ = files->get();
-  stream.add(std::move(*files));
+  writer.files_ = files->get();
+  writer.add(std::move(*files));
   if (!options.events.empty()) {
     auto filter = EventFilter::parse(options.events);
     if (!filter) return std::unexpected(std::move(filter.error()));
-    auto sink = std::make_unique<FilterSink>(stream.sink(), std::move(*filter));
-    stream.filter_ = sink.get();
-    stream.add(std::move(sink));
+    auto sink = std::make_unique<FilterSink>(writer.sink(), std::move(*filter));
+    writer.filter_ = sink.get();
+    writer.add(std::move(sink));
   }
   // That one selects what it shows itself: causes of pauses are in other threads.
   if (!options.threads.is_all() && *format != Format::brief)
-    stream.add(std::make_unique<ThreadFilter>(stream.sink(), options.threads));
+    writer.add(std::make_unique<ThreadFilter>(writer.sink(), options.threads));
   if (!options.threads.is_all()) {
-    auto seen = std::make_unique<SeenThreads>(stream.sink(), options.threads);
-    stream.seen_ = seen.get();
-    stream.add(std::move(seen));
+    auto seen = std::make_unique<SeenThreads>(writer.sink(), options.threads);
+    writer.seen_ = seen.get();
+    writer.add(std::move(seen));
   }
-  return stream;
+  return writer;
 }
 
 bool is_data_on_stdout(const FdOutput& file) {
@@ -62,7 +62,7 @@ Format format_for_people(const OutputOptions& options) {
   return !shows_all && ::isatty(STDOUT_FILENO) == 1 ? Format::brief : Format::text;
 }
 
-std::chrono::nanoseconds Stream::max_delay() const {
+std::chrono::nanoseconds StreamWriter::max_delay() const {
   if (::isatty(file().fd()) == 1) return terminal_delay;
   struct stat status{};
   const bool is_read_at_once =
@@ -70,29 +70,29 @@ std::chrono::nanoseconds Stream::max_delay() const {
   return is_read_at_once ? pipe_delay : file_delay;
 }
 
-OutputFacts Stream::facts() const {
+OutputFacts StreamWriter::facts() const {
   return {.is_file = file().is_regular_file(), .blocked_ns = file().blocked_ns()};
 }
 
-void Stream::print_summary(const RunSummary& summary, const Registry& registry, bool full,
-                           const OutputFacts& facts) const {
+void StreamWriter::print_summary(const RunSummary& summary, const Registry& registry, bool full,
+                                 const OutputFacts& facts) const {
   say(summary_text(summary, registry, full, facts));
   if (filter_ != nullptr) say(no_event_message(filter_->filter()));
   if (seen_ != nullptr) say(no_thread_message(*seen_));
 }
 
-int report_full(const Stream& stream) {
-  switch (stream.files().ended_by()) {
+int report_full(const StreamWriter& writer) {
+  switch (writer.files().ended_by()) {
     case FileSeries::Full::no:
       return exit_ok;
     case FileSeries::Full::max_size:
-      say(fmt::format("rtev-bpf: ended because {} has the size of --max-size\n", escaped(stream.name())));
+      say(fmt::format("rtev-bpf: ended because {} has the size of --max-size\n", escaped(writer.name())));
       return exit_ok;
     case FileSeries::Full::disk_low:
       break;
   }
   return report({.what = "cannot go on writing",
-                 .subject = stream.name(),
+                 .subject = writer.name(),
                  .why = "less than --min-free is free on its disk; what is written is complete",
                  .hint = "free some space, write elsewhere with -o, or limit the size (--max-size, --max-files)"});
 }
