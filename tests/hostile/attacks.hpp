@@ -158,6 +158,8 @@ int locked_directory(const Directory& dir);
 /// Has its events started, and says "started". Maps a file that does not answer over their flags when stdin has a byte,
 /// and says "silent".
 int silent_flags(const Directory& dir);
+/// When stdin has a byte, and then its hook is replaced, it says "asked" and locks the map of its memory.
+int locked_when_asked(const Directory& dir);
 /// When stdin has a byte, and then its hook is replaced, it says "asked", runs `dir`/../guarded, which is a set-user-ID
 /// program, and locks the map of the memory that it had.
 int misblamed_wait(const Directory& dir);

@@ -130,6 +130,19 @@ int silent_flags(const Directory& dir) {
   return 0;
 }
 
+int locked_when_asked(const Directory& dir) {
+  const SilentMount mount(dir / "mount");
+  mount.serve(::getpid());
+  become_dumpable_stranger(dir);
+  const MapLock lock(mount);
+  const Lookalike program;
+  say("ready");
+  if (!await_go() || !program.await_request()) return 1;
+  say("asked");
+  lock.hold();
+  return 0;
+}
+
 int misblamed_wait(const Directory& dir) {
   const SilentMount mount(dir / "mount");
   mount.serve(::getpid());

@@ -72,6 +72,7 @@ constexpr auto attacks = std::to_array<Attack>({
     {"crashing-words", crashing_words},
     {"locked-directory", locked_directory},
     {"silent-flags", silent_flags},
+    {"locked-when-asked", locked_when_asked},
     {"misblamed-wait", misblamed_wait},
     // What these programs run in turn.
     {"exec-flood-step", exec_flood_step},

@@ -152,6 +152,18 @@ TEST_F(SilentEnableLive, AProgramThatBecomesRootsIsStillItsUsers) {
   enable.line_with(switched_on(victim));
 }
 
+TEST_F(SilentEnableLive, AWorkerThatHangsKeepsNoOtherRunWaiting) {
+  covers("enable", "SIGKILL of the supervisor alone, while its worker waits for a program");
+  Process attacker(silent_attack("locked-when-asked", make_directory("own", nobody)), "ready"), victim = dozing(0);
+  Process enable(enabling({attacker.pid()}, "20s"));
+  attacker.go_until("asked");
+  ASSERT_TRUE(poll_until([&] { return hung_children_of(enable.pid()) > 0; })) << "the worker does not hang";
+  for (const pid_t supervisor : children_of(enable.pid())) ::kill(supervisor, SIGKILL);
+  victim.go();
+  const Outcome outcome = run(enabling({victim.pid()}));
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+}
+
 /// Forks again and again, and measures how long that takes.
 class Forks {
  public:

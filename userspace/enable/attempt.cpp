@@ -104,22 +104,6 @@ Checked<void> prepare(const Procfs& procfs, const Target& target, const Requirem
   return {};
 }
 
-/// Holds the lock of the journal.
-class Locked {
- public:
-  explicit Locked(const Journal& journal) : journal_(journal), is_locked_(journal.lock()) {}
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-  ~Locked() {
-    if (is_locked_) journal_.unlock();
-  }
-  explicit operator bool() const { return is_locked_; }
-
- private:
-  const Journal& journal_;
-  bool is_locked_;
-};
-
 /// Whether an entry is of this very program, as it is now.
 bool is_of(const JournalEntry& entry, const Target& target) {
   return entry.program == target.process.program() && entry.user == target.process.credentials().user &&
@@ -145,7 +129,7 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
                               const Journal& journal, Guardian& guardian, const Supervision& supervision) {
   const auto state = domain_state_of(target, thread_pointer);
   if (!state) return Started::no;
-  const Locked locked(journal);
+  const auto locked = journal.lock(target.process);
   if (!locked) return Started::no;
   const auto events = target.events_state();
   if (!events) return std::unexpected(events.error());
@@ -226,24 +210,22 @@ bool forget_ring(const Procfs& procfs, const Target& target) {
 }
 
 void mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent) {
-  const Locked locked(journal);
-  if (!locked) return;
   // A process may let its reader wait for ever: side by side.
   struct Mended {
-    JournalEntry entry;
+    Journal::Left left;
     std::future<void> done;
   };
   std::vector<Mended> mended;
-  for (const JournalEntry& entry : journal.left_to(supervisor)) {
+  for (Journal::Left& left : journal.left_to(supervisor)) {
     // It would take the time that others need. A later run tries it again.
-    if (silent.reason(entry.pid, entry.start_ticks, charged_user(entry.user))) continue;
-    std::packaged_task<void()> task([entry] { mend(entry); });
+    if (silent.reason(left.entry.pid, left.entry.start_ticks, charged_user(left.entry.user))) continue;
+    std::packaged_task<void()> task([entry = left.entry] { mend(entry); });
     auto done = task.get_future();
-    if (run_detached(std::move(task))) mended.push_back({.entry = entry, .done = std::move(done)});
+    if (run_detached(std::move(task))) mended.push_back({.left = std::move(left), .done = std::move(done)});
   }
   const auto end = std::chrono::steady_clock::now() + mend_timeout;
   for (const Mended& one : mended)
-    if (one.done.wait_until(end) == std::future_status::ready) journal.remove(one.entry);
+    if (one.done.wait_until(end) == std::future_status::ready) journal.remove(one.left.entry);
 }
 
 }  // namespace rtev::enable

@@ -68,8 +68,8 @@ bool forget_ring(const Procfs& procfs, const Target& target);
 
 /// Puts hooks back that killed runs, or earlier workers of this supervisor, left replaced, and removes files of rings
 /// that they made. Nothing is done on the word of an entry: the program is looked at anew, and has to be the same one,
-/// of the same user, with the hook where the entry says. The journal is locked meanwhile, for two seconds at the most.
-/// Leaves out processes that do not answer.
+/// of the same user, with the hook where the entry says. Takes two seconds at the most. Leaves out processes that do
+/// not answer, and those that another run works on.
 void mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent);
 
 }  // namespace rtev::enable

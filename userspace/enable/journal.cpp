@@ -3,17 +3,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -28,9 +25,22 @@ namespace {
 constexpr std::size_t max_entry_bytes = 8192;
 constexpr const char* lock_name = "lock";
 
-/// Others hold the lock for some ten milliseconds.
-constexpr std::chrono::milliseconds lock_interval{1};
-constexpr int max_lock_tries = 500;
+/// Each process has a byte of the lock's file: a lock of one that hangs with it keeps no other process waiting.
+/// Linux has no larger pids than this.
+constexpr std::int64_t pids = 1 << 22;
+
+struct flock byte_of(std::int64_t place) {
+  struct flock byte{};
+  byte.l_whence = SEEK_SET;
+  byte.l_start = place;
+  byte.l_len = 1;
+  return byte;
+}
+
+void unlock(int file, struct flock bytes) {
+  bytes.l_type = F_UNLCK;
+  ::fcntl(file, F_OFD_SETLK, &bytes);
+}
 
 /// Calls `visit` for each number of an entry, in the order in which the file has them.
 void visit_numbers(auto& entry, auto visit) {
@@ -77,16 +87,20 @@ Result<Journal> Journal::open(std::filesystem::path directory) {
   return Journal(std::move(directory), std::move(lock));
 }
 
-bool Journal::lock() const {
-  for (int tries = 0; tries < max_lock_tries; ++tries) {
-    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return true;
-    std::this_thread::sleep_for(lock_interval);
-  }
-  return false;
+std::optional<Journal::Lock> Journal::lock(std::int32_t pid, std::uint64_t start_ticks) const {
+  const std::int64_t place = static_cast<std::int64_t>(start_ticks) * pids + pid;
+  struct flock byte = byte_of(place);
+  byte.l_type = F_WRLCK;
+  if (::fcntl(lock_.get(), F_OFD_SETLK, &byte) != 0) return std::nullopt;
+  return Lock(lock_.get(), place);
 }
 
-void Journal::unlock() const {
-  ::flock(lock_.get(), LOCK_UN);
+Journal::Lock::~Lock() {
+  if (file_ >= 0) unlock(file_, byte_of(place_));
+}
+
+void Journal::unlock_all() const {
+  unlock(lock_.get(), {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0});
 }
 
 std::filesystem::path Journal::path_of(std::int32_t pid, std::uint64_t start_ticks) const {
@@ -111,17 +125,24 @@ void Journal::remove(std::int32_t pid, std::uint64_t start_ticks) const {
   ::unlink(path_of(pid, start_ticks).c_str());
 }
 
-std::vector<JournalEntry> Journal::left_to(const JournalOwner& own) const {
-  std::vector<JournalEntry> left;
+std::vector<Journal::Left> Journal::left_to(const JournalOwner& own) const {
+  std::vector<Left> left;
   std::error_code error;
   for (const auto& file : std::filesystem::directory_iterator(directory_, error)) {
-    if (file.path().filename() == lock_name) continue;
+    const std::string name = file.path().filename();
+    if (name == lock_name) continue;
+    std::string_view rest(name);
+    const auto pid = parse_number<std::int32_t>(take_until(rest, '-'));
+    const auto start_ticks = parse_number<std::uint64_t>(rest);
+    // Another run may be writing the entry.
+    auto locked = lock(pid.value_or(0), start_ticks.value_or(0));
+    if (!locked) continue;
     const auto text = read_small_file(file.path(), max_entry_bytes);
     auto entry = text ? parse_entry(*text) : std::nullopt;
-    if (!entry)  // killed before it was written, and so before the hook was replaced
-      ::unlink(file.path().c_str());
+    if (!entry || entry->pid != pid || entry->start_ticks != start_ticks)
+      ::unlink(file.path().c_str());  // killed before it was written, and so before the hook was replaced
     else if (entry->owner == own || has_ended(entry->owner))
-      left.push_back(std::move(*entry));
+      left.push_back({.entry = std::move(*entry), .lock = std::move(*locked)});
   }
   return left;
 }

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.hpp"
@@ -42,19 +44,39 @@ class Journal {
  public:
   static Result<Journal> open(std::filesystem::path directory = journal_directory);
 
-  /// One process at a time replaces hooks, or puts those back that others left. Waits for the others, but not for
-  /// long: false if one of them takes too long.
-  bool lock() const;
-  void unlock() const;
+  /// As long as it exists, no other run replaces the hook of a process, or puts it back for a run that ended.
+  class Lock {
+   public:
+    Lock(Lock&& from) noexcept : file_(std::exchange(from.file_, -1)), place_(from.place_) {}
+    Lock& operator=(Lock&&) = delete;
+    ~Lock();
+
+   private:
+    friend class Journal;
+    Lock(int file, std::int64_t place) : file_(file), place_(place) {}
+    int file_;
+    std::int64_t place_;
+  };
+  /// Does not wait: nothing if another run has it. The journal must outlive it. Copies of the object in child processes
+  /// have the same locks.
+  std::optional<Lock> lock(std::int32_t pid, std::uint64_t start_ticks) const;
+  std::optional<Lock> lock(const HeldProcess& process) const { return lock(process.pid(), process.start_ticks()); }
+  /// All locks of this run: the process that made them was killed.
+  void unlock_all() const;
 
   /// To be called before the hook is replaced.
   Result<void> add(const JournalEntry& entry) const;
   /// The hook is put back.
   void remove(const JournalEntry& entry) const { remove(entry.pid, entry.start_ticks); }
   void remove(const HeldProcess& process) const { remove(process.pid(), process.start_ticks()); }
-  /// Entries of this owner, and of owners that have ended. To be called with the lock; removes files that are no
-  /// entries.
-  std::vector<JournalEntry> left_to(const JournalOwner& own) const;
+  /// An entry, and the lock of its process.
+  struct Left {
+    JournalEntry entry;
+    Lock lock;
+  };
+  /// Entries of this owner, and of owners that have ended. Leaves out those that another run has locked; removes files
+  /// that are no entries.
+  std::vector<Left> left_to(const JournalOwner& own) const;
 
  private:
   Journal(std::filesystem::path path, UniqueFd lock) : directory_(std::move(path)), lock_(std::move(lock)) {}

@@ -238,8 +238,7 @@ void Supervisor::work(int channel) {
 void Supervisor::abandon_worker() {
   ::syscall(SYS_pidfd_send_signal, worker_process_.get(), SIGKILL, nullptr, 0);
   worker_.reset();
-  // Its lock is this one's, too: they share the open file.
-  journal_.unlock();
+  journal_.unlock_all();
 }
 
 /// False if that was done too often, or fails.

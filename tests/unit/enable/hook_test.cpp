@@ -19,6 +19,7 @@
 #include "enable/journal.hpp"
 #include "inspect/procfs.hpp"
 #include "support/temp_dir.hpp"
+#include "unit/enable/child.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -162,7 +163,7 @@ TEST_F(Hook, IsFoundInTheJournal) {
   ASSERT_TRUE(journal->add(entry));
   const auto left = journal->left_to({});
   ASSERT_EQ(left.size(), 1u);
-  EXPECT_EQ(left[0], entry);
+  EXPECT_EQ(left[0].entry, entry);
   journal->remove(entry);
   EXPECT_TRUE(journal->left_to({}).empty());
 }
@@ -176,9 +177,11 @@ TEST_F(Hook, OfALivingRunIsLeftToThatRun) {
       ended{.pid = ::getpid(), .start_ticks = own->start_ticks - 1};
   ASSERT_TRUE(journal->add({.owner = living, .pid = 1}));
   ASSERT_TRUE(journal->add({.owner = ended, .pid = 2}));
-  const auto left = journal->left_to({});
-  ASSERT_EQ(left.size(), 1u);
-  EXPECT_EQ(left[0].pid, 2);
+  {
+    const auto left = journal->left_to({});
+    ASSERT_EQ(left.size(), 1u);
+    EXPECT_EQ(left[0].entry.pid, 2);
+  }
   EXPECT_EQ(journal->left_to(living).size(), 2u) << "an earlier worker of the run may have left them";
 }
 
@@ -195,6 +198,36 @@ TEST_F(Hook, OfARunThatWasKilledIsLeftToOthersBeforeSomebodyWaitsForIt) {
   ASSERT_TRUE(journal->add({.owner = {.pid = run, .start_ticks = stat->start_ticks}, .pid = 1}));
   EXPECT_EQ(journal->left_to({}).size(), 1u);
   ::waitpid(run, nullptr, 0);
+}
+
+TEST_F(Hook, OfAProcessThatAnotherRunWorksOnIsLeftToThatRun) {
+  const auto journal = Journal::open(dir_ / "hooks"), others = Journal::open(dir_ / "hooks");
+  ASSERT_TRUE(journal && others);
+  auto locked = others->lock(1, 10);
+  ASSERT_TRUE(locked);
+  EXPECT_FALSE(journal->lock(1, 10));
+  EXPECT_TRUE(journal->lock(1, 11)) << "a later process with the pid";
+  EXPECT_TRUE(journal->lock(2, 10)) << "a process that hangs with its lock keeps no others waiting";
+  const auto unfinished = dir_ / "hooks" / "1-10";
+  std::ofstream{unfinished};
+  EXPECT_TRUE(journal->left_to({}).empty());
+  EXPECT_TRUE(std::filesystem::exists(unfinished)) << "it is being written";
+  ASSERT_TRUE(others->add({.owner = {.pid = INT32_MAX}, .pid = 1, .start_ticks = 10}));
+  EXPECT_TRUE(journal->left_to({}).empty());
+  locked.reset();
+  const auto left = journal->left_to({});
+  EXPECT_EQ(left.size(), 1u);
+  EXPECT_FALSE(others->lock(1, 10)) << "what is left is locked for who puts it back";
+}
+
+TEST_F(Hook, LocksOfAKilledWorkerAreLetGo) {
+  const auto journal = Journal::open(dir_ / "hooks"), others = Journal::open(dir_ / "hooks");
+  ASSERT_TRUE(journal && others);
+  // A process that has a copy of the file as long as it hangs.
+  const Child worker([&] { new auto(journal->lock(1, 10)); });
+  EXPECT_FALSE(others->lock(1, 10));
+  journal->unlock_all();
+  EXPECT_TRUE(others->lock(1, 10));
 }
 
 TEST_F(Hook, ThatWasNotReplacedYetLeavesNoEntry) {
