@@ -299,6 +299,30 @@ TEST_F(EnableStreamLive, AKilledWorkerIsReplaced) {
   }
 }
 
+TEST_F(EnableStreamLive, AKilledGuardianIsReplaced) {
+  covers("enable", "`--enable`: SIGKILL of the guardian, and later of all others");
+  Process before(awaiting(), "ready"), after(awaiting(), "ready");
+  before.go();
+  Tracer tracer({"--enable"});
+  await_work(before);
+  const auto enablers = children_named(tracer.process().pid(), "rtev-enabler");
+  ASSERT_THAT(enablers, SizeIs(1));
+  const auto guardians = [&] { return children_named(enablers.front(), "rtev-guardian"); };
+  const auto killed = guardians();
+  ASSERT_THAT(killed, SizeIs(1));
+  ::kill(killed.front(), SIGKILL);
+  // Its successor is given the programs whose events are on before those that are switched on later.
+  after.go();
+  await_work(after);
+  ASSERT_THAT(guardians(), AllOf(SizeIs(1), Not(Contains(killed.front()))));
+  ::kill(enablers.front(), SIGKILL);
+  tracer.process().signal(SIGKILL);
+  for (Process* each : {&before, &after}) {
+    await_ps(each->pid(), " paused ");
+    expect_unharmed(*each);
+  }
+}
+
 /// Which processes of a tracer are killed.
 enum class KilledOfTracer : std::uint8_t { tracer, enabler, both };
 

@@ -11,7 +11,7 @@ namespace rtev {
 namespace {
 
 /// Names that the tracer gives to its helpers.
-constexpr std::array<std::string_view, 2> helpers{"rtev-helper", "rtev-enabler"};
+constexpr std::array<std::string_view, 3> helpers{"rtev-helper", "rtev-enabler", "rtev-guardian"};
 
 /// The kernel cuts names of threads there.
 constexpr std::size_t max_comm = 15;

@@ -46,7 +46,7 @@ constexpr std::uint64_t end_timeout_ns = 4'000'000'000;
   keep_capabilities({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, CAP_CHECKPOINT_RESTORE, CAP_BPF,
                      CAP_PERFMON, CAP_SETUID, CAP_SETGID});
   {
-    // Its destructor ends the worker, and takes the lock of the journal from it.
+    // Its destructor ends the worker, and takes its locks of the journal.
     Supervisor running = std::move(*supervisor);
     running.run();
   }

@@ -35,6 +35,7 @@ enum class Task : std::uint8_t {
   disable,    ///< pause them; if they were switched on by rtev-bpf, also remove the ring's file
   take_back,  ///< the same, but only if rtev-bpf has switched them on: nothing is done to other programs
   check,      ///< only look at what enabling takes
+  keep,       ///< have the guardian pause them at the end, if they were switched on by rtev-bpf
   finish,     ///< of no process: nothing is switched on from now on
   leave,      ///< of no process: nothing is switched on, and what is on stays on
   restarted,  ///< only as an answer, of no process: what switches events on ended or hung, and was replaced

@@ -3,6 +3,7 @@
 
 #include <linux/capability.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -247,6 +248,7 @@ Result<Guardian> Guardian::start() {
   if (pid < 0) return errno_error(errno, "cannot start the process that guards hooks");
   if (pid == 0) {
     helper::leave_tracer(channel->second.get());
+    ::prctl(PR_SET_NAME, "rtev-guardian");
     constexpr int nice = -10;
     ::setpriority(PRIO_PROCESS, 0, nice);
     raise_file_limit();

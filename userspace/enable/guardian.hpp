@@ -40,6 +40,8 @@ class Guardian {
   std::optional<bool> keep(const Target& target);
   /// The programs of keep() are not paused at the end. False if the guardian is gone.
   bool leave();
+  /// Hung up (poll(2)) when the guardian is gone.
+  int end_fd() const { return channel_.get(); }
 
  private:
   explicit Guardian(UniqueFd channel) : channel_(std::move(channel)) {}

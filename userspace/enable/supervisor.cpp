@@ -52,14 +52,18 @@ constexpr int end_timeout_ms = 1500;
 /// How long programs may take to be as they were.
 constexpr std::uint64_t finish_timeout_ns = 2'000'000'000;
 
-/// Each of them may be a process that hangs for as long as a program likes.
-constexpr int max_replaced = 32;
+/// How often workers are replaced within an hour. Each may be a process that hangs for as long as a program likes.
+constexpr std::size_t max_replaced = 32;
+constexpr std::uint64_t hour_ns = 3'600'000'000'000;
+
+/// How long a worker may take to end once it is killed, unless it hangs.
+constexpr int kill_timeout_ms = 100;
 
 EnableAnswer failure(const Error& error) {
   return {.result = EnableResult::denied, .why = error.message(), .hint = error.hint};
 }
 
-/// Of a program whose events are on. `id`: the tracer has asked for the same process.
+/// Of a program whose events are on. `id`: not one of the tracer, which may have asked for the same process.
 EnableRequest take_back_request(const EnableAnswer& answer) {
   return {.task = Task::take_back,
           .pid = answer.pid,
@@ -136,15 +140,20 @@ void Supervisor::run() {
   finish();
 }
 
-/// Waits for the worker, and for another descriptor, passes messages, and replaces the worker if it is gone or late.
-/// False if there is none any more.
+/// Waits for the worker, and for another descriptor, passes messages, and replaces the worker if it is gone or late, or
+/// if the guardian is gone. False if there is none any more.
 bool Supervisor::attend(pollfd* other) {
   const short passes = queue_.empty() ? 0 : POLLOUT;
   pollfd worker{.fd = worker_.get(), .events = static_cast<short>(POLLIN | passes), .revents = 0};
-  std::array<pollfd, 2> events{worker, other != nullptr ? *other : pollfd{.fd = -1, .events = 0, .revents = 0}};
+  std::array<pollfd, 3> events{worker, pollfd{.fd = guardian_.end_fd(), .events = 0, .revents = 0},
+                               other != nullptr ? *other : pollfd{.fd = -1, .events = 0, .revents = 0}};
   ::poll(events.data(), events.size(), timeout_ms());
-  if (other != nullptr) other->revents = events[1].revents;
-  const bool is_gone = events[0].revents != 0 && !pass_answers();
+  if (other != nullptr) other->revents = events[2].revents;
+  bool is_gone = events[0].revents != 0 && !pass_answers();
+  if (events[1].revents != 0) {
+    progress_.reset();  // no program is to blame
+    is_gone = true;
+  }
   const Progress::Work work = progress_.current();
   const bool is_late =
       work.pid != 0 && monotonic_ns() - work.since_ns > (is_finishing_ ? last_work_timeout_ns : work_timeout_ns);
@@ -234,9 +243,12 @@ void Supervisor::work(int channel) {
   ::_exit(0);
 }
 
-/// A worker that hangs does not end now, but runs no more code.
+/// A worker that hangs does not end now, but runs no more code. Another one has ended when this returns: it writes
+/// nothing after the guardian has put its hook back.
 void Supervisor::abandon_worker() {
   ::syscall(SYS_pidfd_send_signal, worker_process_.get(), SIGKILL, nullptr, 0);
+  pollfd ended{.fd = worker_process_.get(), .events = POLLIN, .revents = 0};
+  ::poll(&ended, 1, kill_timeout_ms);
   worker_.reset();
   journal_.unlock_all();
 }
@@ -246,8 +258,12 @@ bool Supervisor::replace_worker() {
   abandon_worker();
   if (const Progress::Work work = progress_.current(); work.pid != 0) silent_.add(work);
   progress_.reset();
-  if (++replaced_ > max_replaced) return false;
-  if (!guardian_.renew()) {
+  const std::uint64_t now = monotonic_ns();
+  std::erase_if(replaced_ns_, [now](std::uint64_t time_ns) { return now - time_ns > hour_ns; });
+  if (replaced_ns_.size() >= max_replaced) return false;
+  replaced_ns_.push_back(now);
+  const bool is_guarded = guardian_.renew();
+  if (!is_guarded) {
     auto guardian = start_guardian(tracer_, options_);
     if (!guardian) return false;
     guardian_ = std::move(*guardian);
@@ -257,7 +273,18 @@ bool Supervisor::replace_worker() {
   helper::send(tracer_, encoded(EnableAnswer{.task = Task::restarted}));
   queue_.clear();
   for (const auto& [pid, asked] : asked_) queue_.push_back(pid);
+  if (!is_guarded && options_.pauses_at_end) guard_ours();
   return true;
+}
+
+/// A new guardian does not know the programs whose events are on.
+void Supervisor::guard_ours() {
+  for (const auto& [pid, request] : ours_) {
+    if (asked_.contains(pid)) continue;
+    EnableRequest keep = request;
+    keep.task = Task::keep;
+    ask(keep);
+  }
 }
 
 /// False if the tracer is gone.
@@ -285,7 +312,7 @@ void Supervisor::pass_requests() {
                           .why = std::move(*reason),
                           .hint = "its memory is a file of FUSE, or of a disk that hangs"};
       note_in_log(answer);
-      helper::send(tracer_, encoded(std::move(answer)));
+      if (request.task != Task::keep) helper::send(tracer_, encoded(std::move(answer)));
       asked_.erase(asked);
       continue;
     }
@@ -297,7 +324,7 @@ void Supervisor::pass_requests() {
 
 /// What was done to a program, or could not be, for those who look after the host.
 void Supervisor::note_in_log(const EnableAnswer& answer) {
-  constexpr std::array only_looked{Task::check, Task::finish};
+  constexpr std::array only_looked{Task::check, Task::finish, Task::keep};
   constexpr std::array nothing_done{EnableResult::nothing_to_do, EnableResult::gone, EnableResult::not_ocaml};
   if (std::ranges::find(only_looked, answer.task) != only_looked.end()) return;
   if (std::ranges::find(nothing_done, answer.result) != nothing_done.end()) return;
@@ -313,7 +340,7 @@ bool Supervisor::pass_answers() {
   while (auto message = helper::receive(worker_.get(), true)) {
     const auto answer = decoded<EnableAnswer>(*message);
     if (!answer) return false;
-    helper::send(tracer_, *message);
+    if (answer->task != Task::keep) helper::send(tracer_, *message);
     note_in_log(*answer);
     last_answer_ns_ = monotonic_ns();
     if (answer->harmed)

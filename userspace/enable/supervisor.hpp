@@ -53,6 +53,7 @@ class Supervisor {
   [[noreturn]] void work(int channel);
   void abandon_worker();
   bool replace_worker();
+  void guard_ours();
   bool take_request();
   void pass_requests();
   bool pass_answers();
@@ -78,7 +79,7 @@ class Supervisor {
   std::map<std::int32_t, EnableRequest> ours_{};  ///< to take back those whose events are on because of this run
   bool is_finishing_ = false;
   std::uint64_t last_answer_ns_ = 0;
-  int replaced_ = 0;
+  std::deque<std::uint64_t> replaced_ns_{};  ///< when workers were replaced, of the last hour
 };
 
 }  // namespace rtev::enable

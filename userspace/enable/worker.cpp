@@ -112,6 +112,10 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   const auto events = target->events_state();
   if (!events) return refuse(request, events.error(), &*target);
   if (request.task == Task::disable || request.task == Task::take_back) return disable(request, *target, *events);
+  if (request.task == Task::keep) {
+    if (*events == EventsState::active && our_note(*target)) keep(*target);
+    return refuse(request, {.result = EnableResult::nothing_to_do}, &*target);
+  }
   if (*events == EventsState::active) {
     if (request.is_child_of_enabled) return take_child(request, *target);
     if (options_.adopts && adopt(request, *target)) return;
@@ -171,6 +175,13 @@ void Worker::take_due(std::uint64_t now_ns) {
   std::erase_if(later_, [](const auto& late) { return late.second.due_ns == not_due; });
 }
 
+/// Nothing if rtev-bpf has not switched on the events of this very program.
+std::optional<EnabledNote> Worker::our_note(const Target& target) {
+  auto noted = enabled_note(target.process.pid(), target.process.start_ticks());
+  const bool is_ours = noted && noted->enabled == Enabled::on && noted->place == target.hook();
+  return is_ours ? std::move(noted) : std::nullopt;
+}
+
 /// From now on nothing is switched on. A program whose events may come on after its last attempt is left to the
 /// guardian.
 void Worker::finish(const EnableRequest& request, std::uint64_t now_ns) {
@@ -185,12 +196,11 @@ void Worker::end() {
 }
 
 void Worker::disable(const EnableRequest& request, const Target& target, EventsState events) {
-  const auto noted = enabled_note(target.process.pid(), target.process.start_ticks());
-  const bool is_ours = noted && noted->enabled == Enabled::on && noted->place == target.hook();
-  if (!is_ours && request.task == Task::take_back)
+  const auto noted = our_note(target);
+  if (!noted && request.task == Task::take_back)
     return refuse(request, {.result = EnableResult::nothing_to_do}, &target);
   if (auto paused = set_paused(target, true); !paused) return refuse(request, paused.error(), &target);
-  const bool is_as_before = events == EventsState::off || (is_ours && take_back(target, noted->since_ticks));
+  const bool is_as_before = events == EventsState::off || (noted && take_back(target, noted->since_ticks));
   EnableAnswer answer =
       answer_to(request, target, events == EventsState::active ? EnableResult::done : EnableResult::nothing_to_do);
   if (!is_as_before) answer.ring_path = ring_path(target);
@@ -351,6 +361,13 @@ void Worker::step(std::uint64_t now_ns) {
   entries_.remove_ended();
   std::vector<rtev_running> records;
   programs_.read([&](const rtev_running& record) { records.push_back(record); });
+  // A report is too old after the attempts before it: users who were not tried for long come first.
+  std::ranges::stable_sort(records, {}, [this](const rtev_running& record) {
+    const auto program = waiting_.find(static_cast<std::int32_t>(record.tgid));
+    if (program == waiting_.end()) return std::uint64_t{0};
+    const auto next = next_attempt_ns_.find(program->second.target->users_program().user);
+    return next == next_attempt_ns_.end() ? 0 : next->second;
+  });
   for (const rtev_running& record : records) {
     const auto found = waiting_.find(static_cast<std::int32_t>(record.tgid));
     if (found == waiting_.end()) continue;

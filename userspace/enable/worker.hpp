@@ -79,6 +79,7 @@ class Worker {
   void forget(std::int32_t pid);
   void resume(const EnableRequest& request, const Target& target);
   void disable(const EnableRequest& request, const Target& target, EventsState events);
+  static std::optional<EnabledNote> our_note(const Target& target);
   bool adopt(const EnableRequest& request, const Target& target);
   void take_child(const EnableRequest& request, const Target& target);
   void finish(const EnableRequest& request, std::uint64_t now_ns);
