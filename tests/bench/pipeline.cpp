@@ -121,7 +121,7 @@ class Pipeline {
     const auto stage = [&](const Batch& batch) { stage_ == Stage::read ? see(batch) : timeline_.push(batch); };
     while (!reader_->poll(stage).complete) {
     }
-    timeline_.release(simulated_now - slack_ns, [&](const Batch& batch) {
+    timeline_.deliver(simulated_now - slack_ns, [&](const Batch& batch) {
       if (sink_)
         sink_->consume(batch, registry_);
       else

@@ -160,17 +160,17 @@ class SchedPipeline {
       source_.advance();
       const std::uint64_t start = thread_cpu_ns();
       stager_.stage(simulated_now, UINT64_MAX);
-      if (stage_ != Stage::stage) release();
+      if (stage_ != Stage::stage) deliver();
       ns += thread_cpu_ns() - start;
-      if (stage_ == Stage::stage) release();
+      if (stage_ == Stage::stage) deliver();
       records += source_.records();
     }
     return static_cast<double>(ns) / static_cast<double>(records);
   }
 
  private:
-  void release() {
-    timeline_.release(simulated_now, [&](const Batch& batch) {
+  void deliver() {
+    timeline_.deliver(simulated_now, [&](const Batch& batch) {
       if (sink_) sink_->consume(batch, registry_);
     });
     if (sink_) sink_->flush();

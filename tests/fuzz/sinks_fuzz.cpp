@@ -84,11 +84,11 @@ class HostileWorld {
     for (int steps = 0; !input_.empty() && steps < 500; ++steps) {
       const auto step = input_.take<Step>();
       push(step, timeline);
-      if (step.size % 8 == 0) timeline.release(now_ - std::min<std::uint64_t>(now_, step.value), consume);
+      if (step.size % 8 == 0) timeline.deliver(now_ - std::min<std::uint64_t>(now_, step.value), consume);
       if (step.size % 32 == 0) sink.advance(now_ - std::min<std::uint64_t>(now_, step.value), registry());
       if (step.size % 64 == 0) sink.flush();
     }
-    timeline.release(UINT64_MAX, consume);
+    timeline.deliver(UINT64_MAX, consume);
     summary_.start_ns = 1;
     summary_.end_ns = now_;
     summary_.late = timeline.late();

@@ -157,8 +157,8 @@ int run_session(TraceRun run) {
   }
   if (command != nullptr) {
     if (auto followed = run.follow(command->pid()); !followed) return report(followed.error());
-    if (auto released = command->release(); !released) {
-      report(released.error());
+    if (auto started = command->start(); !started) {
+      report(started.error());
       return command->wait();
     }
     until.readable_fd = command->ended_fd();

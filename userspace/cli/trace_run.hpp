@@ -29,7 +29,7 @@ std::optional<int> take_ready_fd();
 /// An error if a process of -p does not exist.
 Result<void> check_pids(const TraceOptions& options);
 
-/// CMD, if there is one, before there are threads: it is forked, and waits until it is released. The error is an exit
+/// CMD, if there is one, before there are threads: it is forked, and waits until it is started. The error is an exit
 /// status, after it was explained.
 std::expected<std::optional<Command>, int> prepare_command(const Invocation& invocation, const Tracing& tracing,
                                                            const helper::HelperProcess& helper,

@@ -55,7 +55,7 @@ void FlightRecorder::header(const RunHeader& header) {
   if (!is_held_) limits_.arm_at(header.start_ns + std::min(options_.history.keep_ns, max_arming_ns));
 }
 
-void FlightRecorder::release_at(std::uint64_t time_ns, const Registry& registry) {
+void FlightRecorder::take_over_at(std::uint64_t time_ns, const Registry& registry) {
   if (finder_) finder_->check_at(time_ns, registry);
   is_held_ = false;
 }

@@ -63,7 +63,7 @@ class FlightRecorder final : public Sink {
   /// Conditions that are met from the start on make no dump: another recorder makes it. To be called first.
   void hold() { is_held_ = true; }
   /// All that is met until this time was noted, whoever made a dump of it. From now on this one makes them.
-  void release_at(std::uint64_t time_ns, const Registry& registry);
+  void take_over_at(std::uint64_t time_ns, const Registry& registry);
 
   /// Asks for a dump of what is kept now, whatever the limits; joins the one in hand. Any thread. The stream looks for
   /// it once a second at least; the result is an error if the run ends before. `trigger`: part of the file's name.

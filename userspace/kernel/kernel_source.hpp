@@ -97,7 +97,7 @@ class SchedSource {
   virtual std::uint16_t sched_buffers() const = 0;
   virtual std::uint16_t sched_buffer_of(std::uint32_t cpu) const = 0;
   /// What was dropped since the last call, one entry for each cpu that dropped any. Pass the current time; call it
-  /// after read_sched(), so that drops are known before records that follow them are released.
+  /// after read_sched(), so that drops are known before records that follow them are delivered.
   virtual std::vector<SchedDrop> take_sched_drops(std::uint64_t now_ns) = 0;
 };
 

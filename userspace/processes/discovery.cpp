@@ -84,7 +84,7 @@ void Discovery::add_silent(std::int32_t pid, std::uint32_t user, const ProcessSt
 /// Adds what was seen so long ago that all records which explain it have been taken.
 void Discovery::take_found(std::uint64_t now_ns, std::uint64_t records_complete_until_ns) {
   const std::uint64_t until_ns = records_complete_until_ns - std::min(records_complete_until_ns, max_record_delay_ns);
-  // No later than records that are still to come, and no earlier, since the stream may have been released until then.
+  // No later than records that are still to come, and no earlier, since the stream may have been delivered until then.
   while (auto found = scan_.take_found(until_ns))
     add_found(std::move(*found), std::min(now_ns, records_complete_until_ns));
   if (!is_scanning()) first_scan_end_ns_ = std::min(first_scan_end_ns_, now_ns);
@@ -472,7 +472,7 @@ void Discovery::end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status
   rings_.end_image(*process, time_ns, by_exec);
   if (process->index) {
     // What is left of it is in its rings.
-    rings_.release(*process);
+    rings_.forget(*process);
     ProcessInfo& info = context_.registry.process(*process->index);
     info.ended = true;
     context_.events.on_image_end({.process = *process->index,

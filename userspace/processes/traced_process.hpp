@@ -16,7 +16,7 @@
 namespace rtev {
 
 /// How long events may be held back until their program is inspected, which names them, from when the tracer learnt of
-/// the image. After that they are released with the names that most programs have.
+/// the image. After that they are freed with the names that most programs have.
 inline constexpr std::uint64_t naming_timeout_ns = 500'000'000;
 
 /// Which program an image runs, and how far it has been identified. See ProgramIdentifier.

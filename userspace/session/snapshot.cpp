@@ -45,8 +45,8 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
   Timeline timeline([] { return forever; });
   bool has_header = false;
   std::uint64_t first_time = start, last_time = start;
-  const auto release = [&](std::uint64_t watermark) {
-    timeline.release(watermark, [&](const Batch& batch) {
+  const auto deliver = [&](std::uint64_t watermark) {
+    timeline.deliver(watermark, [&](const Batch& batch) {
       // The header has the time of the first event, since that of reading the ring means nothing.
       last_time = batch.events().back().time;
       if (!std::exchange(has_header, true)) {
@@ -70,7 +70,7 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
     }
     if (behind == progress.end()) break;
     // Not the events of that time itself: another source may have more, which come first.
-    if (behind->last_time != 0) release(behind->last_time - 1);
+    if (behind->last_time != 0) deliver(behind->last_time - 1);
     const auto domain = static_cast<std::uint16_t>(behind - progress.begin());
     const Polled polled = reader->poll_domain(
         domain,
@@ -85,7 +85,7 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
   // Losses at the end get the time of the newest event.
   const std::uint64_t newest = std::ranges::max(progress, {}, &DomainProgress::last_time).last_time;
   reader->finish([&](const Batch& batch) { timeline.push(batch); }, newest);
-  release(forever);
+  deliver(forever);
   if (!has_header) sink.header(make_run_header(options.command_line, start));
 
   ProcessInfo& info = registry.process(process);

@@ -37,7 +37,7 @@ struct RunSummary {
   std::uint64_t end_ns = 0;
   std::array<std::uint64_t, event_kind_count> events{};  ///< by EventKind
   std::uint64_t late = 0;                                ///< events flagged late
-  std::uint64_t forced = 0;  ///< number of times that the limit of staging memory released events early
+  std::uint64_t forced = 0;  ///< number of times that the limit of staging memory delivered events early
   struct Drop {
     std::string kind{};  ///< "switch", "wakeup", "exec", ...
     std::uint64_t count = 0;

@@ -112,7 +112,7 @@ void Timeline::insert(std::uint64_t time_ns, std::uint32_t source, EventKind kin
   charge(of_source);
 }
 
-std::uint64_t Timeline::release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer,
+std::uint64_t Timeline::deliver_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer,
                                       std::uint64_t deadline_ns) {
   constexpr auto all = std::numeric_limits<std::uint64_t>::max();
   if (watermark != all && is_full()) {
@@ -157,7 +157,7 @@ std::uint64_t Timeline::release_until(std::uint64_t watermark, const std::functi
     }
   }
   // Other events of the same time may be left.
-  const std::uint64_t released_until =
+  const std::uint64_t delivered_until =
       tree_.winner().is_out() ? watermark : std::max<std::uint64_t>(tree_.winner().time, 1) - 1;
   hand_out();
 
@@ -167,12 +167,12 @@ std::uint64_t Timeline::release_until(std::uint64_t watermark, const std::functi
     idle_.push_back(of_source);
     return true;
   });
-  return released_until;
+  return delivered_until;
 }
 
 /// Hosts have many domains, so the memory of a burst must be freed: all queues together keep a part of what may be
 /// staged, however many there are. But active sources should not allocate it again each time: those keep more, and an
-/// empty queue frees its memory only if it had no event since the last release.
+/// empty queue frees its memory only if it had no event since the last delivery.
 void Timeline::free_unused() {
   const std::size_t share = max_bytes_ / (queues_.size() + 1);
   const std::size_t kept_bytes = std::min(max_kept_bytes, share / 16);

@@ -16,9 +16,9 @@
 
 namespace rtev {
 
-/// Stages events by source, and releases them in order of (time, source, arrival) when a watermark has passed them.
-/// Sources without events delay nothing. Events that arrive after the watermark has passed their time are released
-/// next, flagged late. Memory is bounded: beyond the bound all staged events are released. Not thread-safe.
+/// Stages events by source, and delivers them in order of (time, source, arrival) when a watermark has passed them.
+/// Sources without events delay nothing. Events that arrive after the watermark has passed their time are delivered
+/// next, flagged late. Memory is bounded: beyond the bound all staged events are delivered. Not thread-safe.
 class Timeline {
  public:
   static constexpr std::size_t default_bytes = 512 << 20;
@@ -43,14 +43,14 @@ class Timeline {
   static constexpr std::uint64_t no_deadline = UINT64_MAX;
 
   /// Gives all events up to the watermark to the consumer, in batches of one or more sources. It must not call push().
-  /// Stops soon after the deadline, a time of the clock. Returns up to which time everything was released.
+  /// Stops soon after the deadline, a time of the clock. Returns up to which time everything was delivered.
   template <typename Consumer>
-  std::uint64_t release(std::uint64_t watermark, Consumer&& consumer, std::uint64_t deadline_ns = no_deadline) {
-    return release_until(watermark, [&](const Batch& batch) { consumer(batch); }, deadline_ns);
+  std::uint64_t deliver(std::uint64_t watermark, Consumer&& consumer, std::uint64_t deadline_ns = no_deadline) {
+    return deliver_until(watermark, [&](const Batch& batch) { consumer(batch); }, deadline_ns);
   }
 
   bool empty() const { return active_.empty(); }
-  /// True if what is staged may take more memory than allowed: the next release() releases everything.
+  /// True if what is staged may take more memory than allowed: the next deliver() delivers everything.
   bool is_full() const { return 2 * staged_bytes() > max_bytes_; }
   /// The owner of what belongs to no ring: records of the kernel. It is the id of no user.
   static constexpr std::uint32_t no_user = UINT32_MAX;
@@ -89,7 +89,7 @@ class Timeline {
     std::size_t* owned_bytes;
     std::size_t charged_bytes = 0;
   };
-  /// The remaining events of one source in a release: from `next` to `end`, then the rest.
+  /// The remaining events of one source in a delivery: from `next` to `end`, then the rest.
   struct Head {
     SourceQueue* queue;
     Event* begin;  ///< those before it were removed from the queue
@@ -107,7 +107,7 @@ class Timeline {
               std::uint64_t value, std::span<const std::byte> payload);
   std::uint64_t present(std::uint64_t at_least);
   std::uint64_t correct_time(std::uint64_t time_ns, std::uint8_t& flags);
-  std::uint64_t release_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer,
+  std::uint64_t deliver_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer,
                               std::uint64_t deadline_ns);
   void free_unused();
   void erase(std::uint32_t source);
@@ -123,7 +123,7 @@ class Timeline {
   std::unordered_map<std::uint32_t, Staged> queues_;
   RecentEntries<Staged> recent_;
   std::vector<Staged*> active_;  ///< those with events
-  std::vector<Staged*> idle_;    ///< those that the last release emptied
+  std::vector<Staged*> idle_;    ///< those that the last delivery emptied
   std::size_t staged_bytes_ = 0;
   std::unordered_map<std::uint32_t, std::size_t> owned_bytes_;  ///< by owner
   std::unordered_map<std::uint32_t, std::uint32_t> owners_;     ///< by slot of the ring

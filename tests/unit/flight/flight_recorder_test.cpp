@@ -100,7 +100,7 @@ TEST_F(FlightRecorderTest, AnotherRecorderMakesTheDumpUntilItIsReleased) {
   pass(11 * second);
   pause(60 * ms);
   pass(second);
-  (*recorder_)->release_at(now_, world_.registry);
+  (*recorder_)->take_over_at(now_, world_.registry);
   pause(60 * ms);  // trouble that goes on: the other one has a dump of it
   pass(60 * second);
   EXPECT_TRUE(recorder_->results().empty());

@@ -78,7 +78,7 @@ class FakeHost : private ProcessEvents, private KernelControl {
     std::int32_t pid;
     std::uint64_t start_ticks;
     std::string comm;
-    std::vector<ProcessAction> actions;  ///< in order of time, as the timeline releases them
+    std::vector<ProcessAction> actions;  ///< in order of time, as the timeline delivers them
     std::int64_t status = 0;             ///< of its exit
     std::vector<std::uint64_t> times;    ///< of the actions
     std::size_t ends = 0;                ///< calls of on_image_end()

@@ -101,7 +101,7 @@ const std::vector<Case> cases{
 INSTANTIATE_TEST_SUITE_P(Orders, OrderTable, testing::ValuesIn(cases),
                          [](const auto& order) { return order.param.name; });
 
-/// The stream may have been released up to the tick.
+/// The stream may have been delivered up to the tick.
 TEST(OrderOfAScan, WhatItFindsIsReportedAsOfTheTickThatTakesIt) {
   FakeHost host;
   host.play("A d n t");

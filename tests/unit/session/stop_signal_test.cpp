@@ -215,7 +215,7 @@ TEST_F(StopSignalDeathTest, SecondCtrlCLeavesTheDirectoryToACommandThatRuns) {
         int ends[2];
         if (::pipe2(ends, O_CLOEXEC) != 0 || ::dup2(ends[0], STDIN_FILENO) != STDIN_FILENO) ::_exit(1);
         Command command = prepare("cat");  // until this process, which holds the other end, has gone
-        if (!command.release()) ::_exit(2);
+        if (!command.start()) ::_exit(2);
         StopSignal stop(&command);
         send_from_terminal(SIGINT);
         send_from_terminal(SIGINT);

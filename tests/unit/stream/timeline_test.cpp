@@ -31,9 +31,9 @@ struct Out {
   std::string payload;
 };
 
-std::vector<Out> release(Timeline& timeline, std::uint64_t watermark) {
+std::vector<Out> deliver(Timeline& timeline, std::uint64_t watermark) {
   std::vector<Out> out;
-  timeline.release(watermark, [&](const Batch& batch) {
+  timeline.deliver(watermark, [&](const Batch& batch) {
     EXPECT_FALSE(batch.events().empty());
     EXPECT_LE(batch.events().size(), 4096u);
     for (const Event& event : batch.events()) {
@@ -75,7 +75,7 @@ TEST(Timeline, SortsEventsOfManySources) {
     // Let out in pieces, at any watermark.
     std::vector<Out> out;
     for (std::uint64_t watermark = 100; !timeline.empty(); watermark += random() % 1000) {
-      const auto piece = release(timeline, watermark);
+      const auto piece = deliver(timeline, watermark);
       for (const Out& each : piece) ASSERT_LE(each.event.time, watermark);
       out.insert(out.end(), piece.begin(), piece.end());
     }
@@ -101,9 +101,9 @@ TEST(Timeline, SortsSourcesThatWriteInTurnsAndInRuns) {
     }
     for (const auto& of_source : events) push(timeline, of_source);
     // What stays moves through the memory of the queues.
-    for (const Out& each : release(timeline, time - random() % 3000)) ASSERT_EQ(each.event.time, ++expected);
+    for (const Out& each : deliver(timeline, time - random() % 3000)) ASSERT_EQ(each.event.time, ++expected);
   }
-  for (const Out& each : release(timeline, forever)) ASSERT_EQ(each.event.time, ++expected);
+  for (const Out& each : deliver(timeline, forever)) ASSERT_EQ(each.event.time, ++expected);
   EXPECT_EQ(expected, time);
 }
 
@@ -111,7 +111,7 @@ TEST(Timeline, TheGreatestTimeIsATimeToo) {
   Timeline timeline(no_limit);
   push(timeline, {make_event(forever, 1), make_event(forever, 1)});
   push(timeline, {make_event(forever - 1, 2)});
-  EXPECT_EQ(release(timeline, forever).size(), 3u);
+  EXPECT_EQ(deliver(timeline, forever).size(), 3u);
   EXPECT_TRUE(timeline.empty());
 }
 
@@ -119,10 +119,10 @@ TEST(Timeline, HoldsEventsBeyondTheWatermark) {
   Timeline timeline(no_limit);
   push(timeline, {make_event(1, 5), make_event(5, 5), make_event(9, 5)});
   push(timeline, {make_event(6, 7)});
-  EXPECT_TRUE(release(timeline, 0).empty());
-  EXPECT_EQ(times(release(timeline, 5)), (Times{1, 5})) << "a silent source holds nothing back";
+  EXPECT_TRUE(deliver(timeline, 0).empty());
+  EXPECT_EQ(times(deliver(timeline, 5)), (Times{1, 5})) << "a silent source holds nothing back";
   EXPECT_FALSE(timeline.empty());
-  EXPECT_EQ(times(release(timeline, forever)), (Times{6, 9}));
+  EXPECT_EQ(times(deliver(timeline, forever)), (Times{6, 9}));
   EXPECT_TRUE(timeline.empty());
   EXPECT_EQ(timeline.staged_bytes(), 0u);
 }
@@ -140,20 +140,20 @@ TEST(Timeline, AReleaseStopsAfterItsDeadlineAndGoesOnInTheNext) {
   }
   push(timeline, odd);
   push(timeline, even);
-  std::uint64_t released = 0, until = 0;
-  for (int releases = 1; until < count; ++releases) {
-    ASSERT_LT(releases, 100);
+  std::uint64_t delivered = 0, until = 0;
+  for (int deliveries = 1; until < count; ++deliveries) {
+    ASSERT_LT(deliveries, 100);
     const std::uint64_t before = until;
-    until = timeline.release(
+    until = timeline.deliver(
         count,
         [&](const Batch& batch) {
-          for (const Event& event : batch.events()) EXPECT_EQ(event.time, ++released);
+          for (const Event& event : batch.events()) EXPECT_EQ(event.time, ++delivered);
         },
         now + 3);
     EXPECT_GT(until, before);
-    EXPECT_EQ(released, until);
+    EXPECT_EQ(delivered, until);
   }
-  EXPECT_EQ(released, count);
+  EXPECT_EQ(delivered, count);
   EXPECT_EQ(timeline.late(), 0u);
 }
 
@@ -161,17 +161,17 @@ TEST(Timeline, AReleaseOfEventsAtTimeZeroStopsThere) {
   std::uint64_t now = 1;
   Timeline timeline([&] { return ++now; });
   push(timeline, std::vector<Event>(100'000, make_event(0, 1)));
-  EXPECT_EQ(timeline.release(1'000, [](const Batch&) {}, now + 3), 0u);
+  EXPECT_EQ(timeline.deliver(1'000, [](const Batch&) {}, now + 3), 0u);
   EXPECT_FALSE(timeline.empty());
 }
 
 TEST(Timeline, LateEventsAreFlaggedAndCounted) {
   Timeline timeline(no_limit);
   push(timeline, {make_event(10, 1)});
-  release(timeline, 20);
+  deliver(timeline, 20);
   push(timeline, {make_event(15, 2), make_event(25, 2)});
   push(timeline, {make_event(5, 3), make_event(10, 3)});
-  const auto out = release(timeline, 30);
+  const auto out = deliver(timeline, 30);
   EXPECT_EQ(times(out), (Times{5, 10, 15, 25}));
   EXPECT_EQ(out[0].event.flags, flag_late);
   EXPECT_EQ(out[1].event.flags, 0) << "not before anything that is out";
@@ -183,7 +183,7 @@ TEST(Timeline, TimesThatGoBackAreFlaggedAsLate) {
   Timeline timeline(no_limit);
   push(timeline, {make_event(10, 1), make_event(4, 1), make_event(11, 1)});
   push(timeline, {make_event(5, 2)});
-  const auto out = release(timeline, forever);
+  const auto out = deliver(timeline, forever);
   EXPECT_EQ(times(out), (Times{5, 10, 4, 11}));
   EXPECT_EQ(out[2].event.flags, flag_late);
   EXPECT_EQ(timeline.late(), 1u);
@@ -199,7 +199,7 @@ TEST(Timeline, TimesInTheFutureBecomeThePresent) {
   push(timeline, {make_event(50, 1)});
   EXPECT_EQ(readings, 1u) << "not read where the last reading decides";
   push(timeline, {make_event(99, 2), make_event(forever, 2), make_event(98, 2), make_event(101, 2)});
-  const auto out = release(timeline, 100);
+  const auto out = deliver(timeline, 100);
   ASSERT_EQ(out.size(), 7u) << "holds back nothing for ever";
   for (const Out& each : out) EXPECT_LE(each.event.time, 100u);
   EXPECT_EQ(std::ranges::count_if(out, [](const Out& each) { return each.event.time == 100; }), 3);
@@ -211,11 +211,11 @@ TEST(Timeline, TimesOfSingleEventsInTheFutureBecomeThePresent) {
   Timeline timeline([] { return 100; });
   timeline.push(make_event(forever, 1), {});
   timeline.push(make_event(99, 1), {});
-  const auto out = release(timeline, 100);
+  const auto out = deliver(timeline, 100);
   EXPECT_EQ(times(out), (Times{99, 100}));
   EXPECT_EQ(out.back().event.flags, flag_late);
   push(timeline, {make_event(100, 2)});
-  EXPECT_EQ(release(timeline, 100).back().event.flags, 0) << "it does not make others late";
+  EXPECT_EQ(deliver(timeline, 100).back().event.flags, 0) << "it does not make others late";
 }
 
 /// Sources take turns, each with so many events in a row. Half of them have payloads.
@@ -236,7 +236,7 @@ void expect_payloads(std::uint32_t sources, int events_in_a_row, int rounds) {
       timeline.push(Batch(events, std::as_bytes(std::span(payloads))));
     }
     // Half of what is there, so that queues are compacted with something in them.
-    for (const Out& each : release(timeline, number - sources * static_cast<std::uint64_t>(events_in_a_row) / 4)) {
+    for (const Out& each : deliver(timeline, number - sources * static_cast<std::uint64_t>(events_in_a_row) / 4)) {
       if (each.event.kind == EventKind::user_custom) {
         ASSERT_EQ(each.payload, std::to_string(each.event.time) + ' ' + std::to_string(each.event.source));
       } else {
@@ -244,7 +244,7 @@ void expect_payloads(std::uint32_t sources, int events_in_a_row, int rounds) {
       }
     }
   }
-  EXPECT_EQ(release(timeline, forever).size(), sources * static_cast<std::uint64_t>(events_in_a_row) / 2);
+  EXPECT_EQ(deliver(timeline, forever).size(), sources * static_cast<std::uint64_t>(events_in_a_row) / 2);
 }
 
 TEST(Timeline, KeepsPayloadsOfManySources) {
@@ -262,9 +262,9 @@ TEST(Timeline, LateLongRunsAreFlagged) {
   for (std::uint64_t time = 1; time <= 1000; ++time) early.push_back(make_event(time, 1));
   for (std::uint64_t time = 501; time <= 1500; ++time) late.push_back(make_event(time, 2));
   push(timeline, early);
-  release(timeline, forever);
+  deliver(timeline, forever);
   push(timeline, late);
-  const auto out = release(timeline, forever);
+  const auto out = deliver(timeline, forever);
   ASSERT_EQ(out.size(), 1000u);
   for (const Out& each : out) EXPECT_EQ(each.event.flags, each.event.time < 1000 ? flag_late : 0) << each.event.time;
   EXPECT_EQ(timeline.late(), 499u);
@@ -280,7 +280,7 @@ TEST(Timeline, SingleEventsInNearlyTimeOrderAreSorted) {
     expected.push_back(time);
   }
   std::ranges::sort(expected);
-  EXPECT_EQ(times(release(timeline, forever)), expected);
+  EXPECT_EQ(times(deliver(timeline, forever)), expected);
   EXPECT_EQ(timeline.late(), 0u);
 }
 
@@ -289,13 +289,13 @@ TEST(Timeline, BeyondTheMemoryBoundAllEventsAreDelivered) {
   std::vector<Event> events;
   for (std::uint64_t time = 0; time < 1000; ++time) events.push_back(make_event(1000 + time, 1));
   push(timeline, events);
-  EXPECT_TRUE(release(timeline, 10).empty()) << "at the bound";
+  EXPECT_TRUE(deliver(timeline, 10).empty()) << "at the bound";
   push(timeline, {make_event(1500, 2)});
-  EXPECT_EQ(release(timeline, 10).size(), 1001u);
+  EXPECT_EQ(deliver(timeline, 10).size(), 1001u);
   EXPECT_EQ(timeline.forced(), 1u);
   EXPECT_TRUE(timeline.empty());
   push(timeline, {make_event(1600, 2)});
-  EXPECT_EQ(release(timeline, 1700)[0].event.flags, flag_late) << "what comes after a forced release may be late";
+  EXPECT_EQ(deliver(timeline, 1700)[0].event.flags, flag_late) << "what comes after a forced delivery may be late";
 }
 
 TEST(Timeline, RoomIsSharedByOwners) {
@@ -307,7 +307,7 @@ TEST(Timeline, RoomIsSharedByOwners) {
   EXPECT_TRUE(timeline.has_room(1002));
   push(timeline, std::vector<Event>(30, make_event(1, Source{2, 0}.pack())));
   EXPECT_FALSE(timeline.has_room(1002)) << "nobody has";
-  release(timeline, forever);
+  deliver(timeline, forever);
   EXPECT_TRUE(timeline.has_room(1001));
 }
 
@@ -318,7 +318,7 @@ TEST(Timeline, PayloadsCountForTheMemoryBound) {
   const std::string payload(1001, 'x');
   timeline.push(event, std::as_bytes(std::span(payload)));
   EXPECT_GT(timeline.staged_bytes(), 1001u);
-  EXPECT_EQ(release(timeline, 0).size(), 1u);
+  EXPECT_EQ(deliver(timeline, 0).size(), 1u);
 }
 
 TEST(Timeline, ForgetsTheQueuesOfARing) {
@@ -326,27 +326,27 @@ TEST(Timeline, ForgetsTheQueuesOfARing) {
   const std::uint32_t first = Source{3, 0}.pack(), second = Source{3, 1}.pack(), other = Source{4, 0}.pack();
   push(timeline, {make_event(1, first)});
   push(timeline, {make_event(2, other)});
-  release(timeline, forever);
+  deliver(timeline, forever);
   push(timeline, {make_event(5, second)});
   timeline.forget(3, 4096);
-  EXPECT_EQ(times(release(timeline, forever)), Times{5}) << "what waits is not forgotten";
+  EXPECT_EQ(times(deliver(timeline, forever)), Times{5}) << "what waits is not forgotten";
   timeline.forget(3, 4096);
   push(timeline, {make_event(6, first)});
   push(timeline, {make_event(7, second)});
-  EXPECT_EQ(times(release(timeline, forever)), (Times{6, 7})) << "the slot is used again";
+  EXPECT_EQ(times(deliver(timeline, forever)), (Times{6, 7})) << "the slot is used again";
 }
 
 TEST(Timeline, MemoryOfABurstIsReleased) {
   Timeline timeline(no_limit);
   const std::vector<Event> burst(100'000, make_event(1, 1));
   push(timeline, burst);
-  release(timeline, forever);
+  deliver(timeline, forever);
   const std::size_t allocated = timeline.allocated_bytes();
   push(timeline, burst);
   EXPECT_EQ(timeline.allocated_bytes(), allocated) << "a source that goes on keeps it";
-  release(timeline, forever);
+  deliver(timeline, forever);
   EXPECT_EQ(timeline.allocated_bytes(), allocated);
-  release(timeline, forever);
+  deliver(timeline, forever);
   EXPECT_LE(timeline.allocated_bytes(), 256u << 10) << "one that is silent does not";
 }
 
@@ -355,7 +355,7 @@ TEST(Timeline, BatchesAreSmall) {
   std::vector<Event> events;
   for (std::uint64_t time = 0; time < 100'000; ++time) events.push_back(make_event(time, 1));
   push(timeline, events);
-  EXPECT_EQ(release(timeline, forever).size(), 100'000u);
+  EXPECT_EQ(deliver(timeline, forever).size(), 100'000u);
 }
 
 }  // namespace

@@ -200,7 +200,7 @@ void Stats::Process::merge(const Incarnation& old) {
   others += tally;
   ++other_count;
   std::erase_if(retired, [&](const auto& domain) { return domain.get() == &old; });
-  release(sizeof(Incarnation));
+  uncharge(sizeof(Incarnation));
 }
 
 void Stats::Process::merge(Domain& domain) {
@@ -214,7 +214,7 @@ void Stats::Process::merge(Domain& domain) {
   domain.merged = true;
   domain.merged_adopted = from.adopted;
   domain.current.reset();
-  release(sizeof(Incarnation));
+  uncharge(sizeof(Incarnation));
 }
 
 Tally Stats::Process::others_until(std::uint64_t time_ns) const {

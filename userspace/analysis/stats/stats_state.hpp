@@ -117,7 +117,7 @@ struct Stats::Process {
     bytes += more;
     total_bytes += more;
   }
-  void release(std::size_t less) {
+  void uncharge(std::size_t less) {
     bytes -= less;
     total_bytes -= less;
   }

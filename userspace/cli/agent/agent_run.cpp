@@ -318,7 +318,7 @@ void AgentRun::ask_for_place(std::uint64_t time_ns) {
 bool AgentRun::begin_to_count(std::uint64_t time_ns, const Registry& registry) {
   visit_counted(carried_.own);
   static_cast<void>(metrics_.take_pause_spans());
-  if (flight_) flight_->recorder().release_at(time_ns, registry);
+  if (flight_) flight_->recorder().take_over_at(time_ns, registry);
   cut_ns_ = time_ns;
   return true;
 }
@@ -414,7 +414,7 @@ void AgentRun::hear_successor() {
 
 bool AgentRun::stop_to_count(std::uint64_t time_ns, const Registry& registry) {
   if (!successor_.is_there()) return false;
-  if (flight_) flight_->recorder().release_at(time_ns, registry);
+  if (flight_) flight_->recorder().take_over_at(time_ns, registry);
   network_->finish();
   end_ns_ = monotonic_ns() + last_answers_ns;
   is_replaced_ = true;

@@ -44,7 +44,7 @@ class Warnings {
     add_probes();
     add_drops();
     if (summary_.forced > 0)
-      warn(fmt::format("too many events waited to be sorted, so they were released early {}: some may be out of order",
+      warn(fmt::format("too many events waited to be sorted, so they were delivered early {}: some may be out of order",
                        Counted{summary_.forced, "time", "times"}),
            less_or_file());
     if (!summary_.complete) {

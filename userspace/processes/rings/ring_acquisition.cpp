@@ -288,8 +288,8 @@ void RingAcquisition::end_image(TracedProcess& process, std::uint64_t time_ns, b
   if (auto ring = pending_.take(process.pid); ring && !open_last(process, *ring, time_ns, by_exec)) miss(process);
 }
 
-void RingAcquisition::release(const TracedProcess& process) {
-  for (const RingFileId& file : process.rings.files) opener_.release(*process.index, file);
+void RingAcquisition::forget(const TracedProcess& process) {
+  for (const RingFileId& file : process.rings.files) opener_.forget(*process.index, file);
 }
 
 }  // namespace rtev

@@ -48,7 +48,7 @@ class RingAcquisition {
   /// The image ended: the last chance for its pending ring.
   void end_image(TracedProcess& process, std::uint64_t time_ns, bool by_exec);
   /// The files of an image that ended may be opened again, by another one.
-  void release(const TracedProcess& process);
+  void forget(const TracedProcess& process);
 
   /// True if the last call of open_found() left out a ring that may be ready soon.
   bool is_not_ready() const { return opener_.not_ready(); }

@@ -66,7 +66,7 @@ class RingOpener {
   /// The process that has the file open already.
   std::optional<ProcessIndex> owner(const OpenedRing& ring) const;
   /// The process does not read the file any more: it may be opened again, for another one.
-  void release(ProcessIndex process, const RingFileId& file) {
+  void forget(ProcessIndex process, const RingFileId& file) {
     const auto found = open_.find(file);
     if (found != open_.end() && found->second.process == process) open_.erase(found);
   }

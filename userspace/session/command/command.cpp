@@ -59,7 +59,7 @@ Environment environment_of(const std::optional<PrivateDir>& directory, bool keep
     ::_exit(code == ENOENT ? Command::not_found : cannot_run);
   };
   if (session == Command::Session::own) ::setsid();
-  // A command must not outlive a tracer that was killed before it released the command.
+  // A command must not outlive a tracer that was killed before it started the command.
   char go = 0;
   if (::read(gate, &go, 1) != 1) ::_exit(cannot_run);
 
@@ -167,11 +167,11 @@ Command::Command(Command&& other) noexcept
       failed_(std::move(other.failed_)) {}
 
 Command::~Command() {
-  gate_.reset();  // a child that was never released ends here
+  gate_.reset();  // a child that was never started ends here
   if (pid_ > 0 && status_ < 0) wait();
 }
 
-Result<void> Command::release() {
+Result<void> Command::start() {
   const char go = 1;
   if (::write(gate_.get(), &go, 1) != 1) return errno_error(errno, "cannot start", arguments_.front());
   gate_.reset();

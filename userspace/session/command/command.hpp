@@ -15,7 +15,7 @@
 
 namespace rtev {
 
-/// A child that waits to be released before it becomes the command, so that the tracer can follow it from its first
+/// A child that waits for start() before it becomes the command, so that the tracer can follow it from its first
 /// instruction. The rings of the command and its descendants go to a private directory. The destructor removes it
 /// unless some of these processes still run.
 class Command {
@@ -50,7 +50,7 @@ class Command {
   /// As the kernel names a process of it: the end of its path, cut off.
   std::string program_name() const;
   /// Lets the child run the command. An error if it cannot be run; then wait() returns 126 or 127, as shells do.
-  Result<void> release();
+  Result<void> start();
   /// Readable once the command has ended.
   int ended_fd() const { return pidfd_.get(); }
   bool has_own_session() const { return has_own_session_; }
@@ -83,7 +83,7 @@ class Command {
   bool has_own_session_ = false;
   bool keeps_rings_ = false;
   UniqueFd pidfd_;
-  UniqueFd gate_;    ///< a byte written here releases the child
+  UniqueFd gate_;    ///< a byte written here lets the child go on
   UniqueFd failed_;  ///< the child writes errno here if exec fails
 };
 

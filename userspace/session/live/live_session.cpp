@@ -35,7 +35,7 @@ constexpr std::uint64_t max_settling_of_duration_ns = 500'000'000;
 constexpr std::uint64_t min_settling_wait_ms = 1, max_settling_wait_ms = 20;
 
 /// How long events that are read may take to be written at the end.
-constexpr std::uint64_t last_release_timeout_ns = 1'000'000'000;
+constexpr std::uint64_t last_delivery_timeout_ns = 1'000'000'000;
 
 constexpr std::uint64_t pid_check_interval_ns = 100'000'000;
 
@@ -112,21 +112,21 @@ RunSummary LiveSession::figures() {
   return summary;
 }
 
-/// Reads what is left in all sources, releases all events, and gives the sink the summary.
+/// Reads what is left in all sources, delivers all events, and gives the sink the summary.
 RunSummary LiveSession::finish(Sources::Rest rest) {
   sources_->drain(rest);
-  stream_.release_all(monotonic_ns() + last_release_timeout_ns);
+  stream_.deliver_all(monotonic_ns() + last_delivery_timeout_ns);
   const RunSummary summary = figures();
   sink_.summary(summary, registry_);
   sink_.flush();
   return summary;
 }
 
-/// Does what is due, reads all sources, then releases what is certain to be complete.
+/// Does what is due, reads all sources, then delivers what is certain to be complete.
 void LiveSession::tick() {
   tasks_.run(monotonic_ns());
   const auto [now, read_until] = sources_->collect();
-  stream_.release(watermark_.at(read_until, sources_->holds(read_until)));
+  stream_.deliver(watermark_.at(read_until, sources_->holds(read_until)));
   if (sink_.wants_checkpoint()) sink_.checkpoint(figures(), registry_);
   stream_.flush(now);
   sources_->scan_some();

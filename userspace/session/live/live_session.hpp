@@ -19,7 +19,7 @@
 
 namespace rtev {
 
-/// Reads, merges and releases events on the thread that calls run().
+/// Reads, merges and delivers events on the thread that calls run().
 class LiveSession {
  public:
   using MakeSources = std::function<std::unique_ptr<Sources>(const Sources::Stream&)>;

@@ -24,11 +24,12 @@ namespace {
 /// After so much time between two reads the session was stopped, or idle.
 constexpr std::uint64_t long_pause_ns = 20'000'000;
 
-/// How long the stream waits for the inspection of new programs. Events that are released before their program is named
-/// get the names of the newest OCaml; but whoever starts new programs all the time must not delay the events of others.
+/// How long the stream waits for the inspection of new programs. Events that are delivered before their program is
+/// named get the names of the newest OCaml; but whoever starts new programs all the time must not delay the events of
+/// others.
 constexpr std::uint64_t max_naming_ns = 60'000'000;
 
-/// How long it may take to release what a user has staged: it delays what comes after. Where there are rings of several
+/// How long it may take to deliver what a user has staged: it delays what comes after. Where there are rings of several
 /// users, and where there are not: bursts should find room then. At the end nothing comes after it.
 constexpr std::uint64_t max_shared_staged_ns = 25'000'000, max_staged_ns = 100'000'000, max_drained_ns = 1'000'000'000;
 

@@ -28,10 +28,10 @@ class RingPoller {
  public:
   using Consumer = std::function<void(const Batch&)>;
 
-  /// How much may be read of a user's rings, so that what was read is also released in time.
+  /// How much may be read of a user's rings, so that what was read is also delivered in time.
   struct Room {
     std::uint64_t words;  ///< in one turn of a ring; 0: too many events of the user, or of all, are staged
-    bool one_turn;        ///< of each ring: there are other users, or events that could have been released
+    bool one_turn;        ///< of each ring: there are other users, or events that could have been delivered
   };
   static constexpr Room any_room{.words = UINT64_MAX, .one_turn = false}, no_room{.words = 0, .one_turn = false};
   /// `max_delay_ns`: how old events may be when they are read. `clock` is CLOCK_MONOTONIC, in ns, by which turns and
@@ -50,7 +50,7 @@ class RingPoller {
     std::function<void(std::uint32_t slot)> begin_read = [](std::uint32_t) {};
   };
   /// Which rings poll() reads: those that are due, or also the others whose processes ran, so that what was read can be
-  /// released. From time to time it reads all of them.
+  /// delivered. From time to time it reads all of them.
   enum class Which : std::uint8_t { due, active };
   void poll(std::uint64_t now_ns, Which which, const Activity& activity_of);
   /// Up to when the last poll() and those before have read all rings, apart from those that are behind or left alone.

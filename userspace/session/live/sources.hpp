@@ -32,7 +32,7 @@ struct SessionOptions {
   DiscoveryOptions discovery;
   std::optional<std::chrono::nanoseconds> duration;
   std::size_t memory_limit = std::size_t{256} << 20;  ///< bytes, see MemoryShares
-  /// How old events may be when they are released: what the output needs.
+  /// How old events may be when they are delivered: what the output needs.
   std::chrono::nanoseconds max_delay{std::chrono::milliseconds(20)};
   /// Kinds of ring events that the output does not use: they are read, and do not get into the stream.
   EventKinds unused{};
@@ -84,7 +84,7 @@ class Sources {
   virtual void await_inspected(int timeout_ms) const = 0;
   /// True if traced processes run, as far as the last collect() found.
   virtual bool any_runs() const = 0;
-  /// True if the last collect() took records of processes: their events are to be released soon.
+  /// True if the last collect() took records of processes: their events are to be delivered soon.
   virtual bool has_news() const = 0;
   /// True if the last collect() left records of the scheduler.
   virtual bool is_behind() const = 0;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::uint64_t flush_interval_ns = 20'000'000;
 
-/// How long release() may take. Events of many domains take ten times as long to sort as to read.
-constexpr std::uint64_t release_ns = 10'000'000;
+/// How long deliver() may take. Events of many domains take ten times as long to sort as to read.
+constexpr std::uint64_t delivery_ns = 10'000'000;
 
 /// One batch in `measured_batches` is measured. A measurement of an owner ends after `min_measured_events`, and changes
 /// the average by its weight.
@@ -21,22 +21,22 @@ constexpr double measurement_weight = 0.25;
 
 }  // namespace
 
-void StreamOutput::release(std::uint64_t watermark) {
-  // More than was wanted is released if too much is staged; later events may still come then.
-  const std::uint64_t released_until = std::min(watermark, consume(watermark, monotonic_ns() + release_ns));
-  has_backlog_ = released_until < watermark;
-  sink_.advance(released_until, registry_);
-  forget_ended(released_until);
+void StreamOutput::deliver(std::uint64_t watermark) {
+  // More than was wanted is delivered if too much is staged; later events may still come then.
+  const std::uint64_t delivered_until = std::min(watermark, consume(watermark, monotonic_ns() + delivery_ns));
+  has_backlog_ = delivered_until < watermark;
+  sink_.advance(delivered_until, registry_);
+  forget_ended(delivered_until);
 }
 
-void StreamOutput::release_all(std::uint64_t deadline_ns) {
+void StreamOutput::deliver_all(std::uint64_t deadline_ns) {
   consume(forever, deadline_ns);
   unwritten_ = timeline_.staged_events();
   forget_ended(forever);
 }
 
 std::uint64_t StreamOutput::consume(std::uint64_t watermark, std::uint64_t deadline_ns) {
-  return timeline_.release(
+  return timeline_.deliver(
       watermark,
       [this](const Batch& batch) {
         for (const Event& event : batch.events()) ++events_[static_cast<std::size_t>(event.kind)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Releases the stream to the sink, and forgets images once their last event is released.
+// Delivers the stream to the sink, and forgets images once their last event is delivered.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class StreamOutput {
   StreamOutput(Timeline& timeline, Registry& registry, Sink& sink)
       : timeline_(timeline), registry_(registry), sink_(sink) {}
 
-  /// An image that ended, kept until its last event is released.
+  /// An image that ended, kept until its last event is delivered.
   struct EndedImage {
     std::uint64_t time_ns;  ///< no event of it is later
     ProcessIndex process;
@@ -26,14 +26,14 @@ class StreamOutput {
   };
   void add_ended(EndedImage image) { ended_.push_back(std::move(image)); }
 
-  /// Releases events up to the watermark, but not for long at a time: rings have to be read. Forgets images that ended
+  /// Delivers events up to the watermark, but not for long at a time: rings have to be read. Forgets images that ended
   /// before the last of them.
-  void release(std::uint64_t watermark);
-  /// True if the last release() did not come to its end.
+  void deliver(std::uint64_t watermark);
+  /// True if the last deliver() did not come to its end.
   bool has_backlog() const { return has_backlog_; }
-  /// Releases all events. Stops soon after the deadline (CLOCK_MONOTONIC); what is left then is counted.
-  void release_all(std::uint64_t deadline_ns);
-  /// How long it takes to release what an owner has staged, in ns, by recent measurements. It depends on the sink, on
+  /// Delivers all events. Stops soon after the deadline (CLOCK_MONOTONIC); what is left then is counted.
+  void deliver_all(std::uint64_t deadline_ns);
+  /// How long it takes to deliver what an owner has staged, in ns, by recent measurements. It depends on the sink, on
   /// the reader of its output, and on the length of the events' names.
   std::uint64_t staged_ns(std::uint32_t owner) const;
   /// How many more events an owner may stage until that takes so long.
@@ -43,7 +43,7 @@ class StreamOutput {
 
   /// True if nothing is held back.
   bool is_empty() const { return timeline_.empty() && ended_.empty(); }
-  /// Adds the numbers of released, late and forced events.
+  /// Adds the numbers of delivered, late and forced events.
   void add_figures(RunSummary& summary) const;
 
  private:
@@ -63,7 +63,7 @@ class StreamOutput {
   Registry& registry_;
   Sink& sink_;
   std::vector<EndedImage> ended_;
-  decltype(RunSummary::events) events_{};  ///< released, by kind
+  decltype(RunSummary::events) events_{};  ///< delivered, by kind
   std::uint64_t unwritten_ = 0;            ///< staged at the end
   std::uint64_t last_flush_ns_ = 0;
   bool has_backlog_ = false;

@@ -7,8 +7,8 @@
 
 namespace rtev {
 
-/// Computes the watermark: events up to this time are released, since no earlier ones are expected. All times are ns of
-/// CLOCK_MONOTONIC.
+/// Computes the watermark: events up to this time are delivered, since no earlier ones are expected. All times are ns
+/// of CLOCK_MONOTONIC.
 class Watermark {
  public:
   /// Reasons to hold events back: since when, if at all.

@@ -194,7 +194,7 @@ void RootlessSources::end(std::int32_t pid, std::uint64_t time_ns, std::int64_t 
     // On a busy host it is found when it has ended.
     report(std::max({time_ns, process->since_ns, last_ring_ns}), ProcessAction::exit,
            {.process = *process->index, .peer = 0, .detail = status});
-    for (const RingFileId& file : process->rings.files) opener_.release(*process->index, file);
+    for (const RingFileId& file : process->rings.files) opener_.forget(*process->index, file);
     ProcessInfo& info = stream_.registry.process(*process->index);
     info.ended = true;
     for (const std::uint32_t slot : process->rings.slots) rings_.seal(slot, time_ns);

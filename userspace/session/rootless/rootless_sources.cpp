@@ -24,7 +24,7 @@ constexpr std::chrono::nanoseconds max_delay = std::chrono::milliseconds(10);
 /// How soon to try again what could not be done at once.
 constexpr std::uint64_t end_check_interval_ns = 500'000;
 
-/// How long it may take to release what is staged.
+/// How long it may take to deliver what is staged.
 constexpr std::uint64_t max_staged_ns = 100'000'000, max_drained_ns = 1'000'000'000;
 constexpr std::uint64_t words_of_event = 2;
 

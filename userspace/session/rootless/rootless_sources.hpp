@@ -47,7 +47,7 @@ class RootlessSources final : public Sources, private NoKernelControl {
   void wake_if_active() override {}
 
  private:
-  /// How long released events are held back at least: what a process event may be older.
+  /// How long delivered events are held back at least: what a process event may be older.
   static constexpr std::uint64_t max_age_ns = 30'000'000;
   /// How long images that ended wait for room for their events, and how many of them.
   static constexpr std::uint64_t max_end_wait_ns = 500'000'000;

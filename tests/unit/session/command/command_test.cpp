@@ -36,7 +36,7 @@ pid_t session_of_command(Session session, bool& is_leader) {
   // Field 6 of stat.
   auto command = Command::prepare({"sh", "-c", "cut -d ' ' -f 6 < /proc/$$/stat > \"$0\"", file}, look,
                                   Command::Stdout::own, session);
-  EXPECT_TRUE(command && command->release());
+  EXPECT_TRUE(command && command->start());
   if (!command) return -1;
   EXPECT_EQ(command->wait(), 0);
   pid_t found = -1;
@@ -59,7 +59,7 @@ std::string variable_of_command(const std::string& name, Command::RingFiles file
   const std::string file = dir / "value";
   auto command = Command::prepare({"sh", "-c", "echo \"$" + name + "\" > \"$0\"", file}, look, Command::Stdout::own,
                                   Session::shared, files);
-  EXPECT_TRUE(command && command->release());
+  EXPECT_TRUE(command && command->start());
   if (!command) return {};
   EXPECT_EQ(command->wait(), 0);
   return read_file(file);
@@ -83,7 +83,7 @@ TEST(CommandEnvironment, TheCallersParametersOfTheRuntimeAreKept) {
 
 TEST(CommandSession, GroupGetsTheSignalsOfTheTerminal) {
   auto command = Command::prepare({"sleep", "100"}, look, Command::Stdout::own, Session::own);
-  ASSERT_TRUE(command && command->release());
+  ASSERT_TRUE(command && command->start());
   command->send_to_group(SIGTERM);
   EXPECT_EQ(command->wait(), 128 + SIGTERM);
 }

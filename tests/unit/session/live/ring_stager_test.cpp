@@ -24,7 +24,7 @@ class RingStagerTest : public testing::Test {
   ProcessInfo& info() { return world_.registry.process(world_.process); }
   std::size_t staged() {
     std::size_t events = 0;
-    timeline_.release(std::numeric_limits<std::uint64_t>::max(),
+    timeline_.deliver(std::numeric_limits<std::uint64_t>::max(),
                       [&](const Batch& batch) { events += batch.events().size(); });
     return events;
   }

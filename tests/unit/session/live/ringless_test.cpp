@@ -95,10 +95,10 @@ class RinglessTest : public testing::Test, private ProcessEvents {
     world_.timed.run(probed_ns_ + after_ns);
     world_.tasks.run_all();
   }
-  /// "domain: kind id value", of losses "domain: reason words", as they were released since the last call.
+  /// "domain: kind id value", of losses "domain: reason words", as they were delivered since the last call.
   std::vector<std::string> events() {
     std::vector<std::string> events;
-    timeline_.release(std::numeric_limits<std::uint64_t>::max(), [&](const Batch& batch) {
+    timeline_.deliver(std::numeric_limits<std::uint64_t>::max(), [&](const Batch& batch) {
       for (const Event& event : batch.events()) {
         const std::string domain = std::to_string(Source::unpack(event.source).domain) + ": ";
         EXPECT_NE(world_.registry.process_of(event), nullptr);
@@ -309,7 +309,7 @@ TEST_F(SharedRinglessTest, TheGapBeginsWithThePauseEvenIfOtherThreadsWriteOneMor
   record(second + 30, RTEV_EMIT_BEGIN, 6, {.domain = 1, .type = RTEV_PROBED_RESUMED});
   turn(second + 50);
   std::vector<Loss> losses;
-  timeline_.release(std::numeric_limits<std::uint64_t>::max(), [&](const Batch& batch) {
+  timeline_.deliver(std::numeric_limits<std::uint64_t>::max(), [&](const Batch& batch) {
     for (const Event& event : batch.events())
       if (event.kind == EventKind::lost) losses.push_back(*batch.payload_as<Loss>(event));
   });

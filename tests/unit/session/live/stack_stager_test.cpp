@@ -106,7 +106,7 @@ class StackStagerTest : public testing::Test {
     source_.records = std::move(records);
     stager_.stage(now_ns);
     std::vector<Staged> staged;
-    timeline_.release(UINT64_MAX, [&](const Batch& batch) {
+    timeline_.deliver(UINT64_MAX, [&](const Batch& batch) {
       for (const Event& event : batch.events())
         staged.push_back({.event = event,
                           .sample = batch.payload_as<Sample>(event).value_or(Sample{}),

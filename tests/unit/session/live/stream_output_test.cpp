@@ -50,10 +50,10 @@ using Calls = std::vector<std::string>;
 TEST_F(StreamOutputTest, ReleasesEventsUpToTheWatermark) {
   stage(10);
   stage(20);
-  output_.release(15);
+  output_.deliver(15);
   EXPECT_EQ(calls(), (Calls{"event 10", "advance 15"}));
   EXPECT_FALSE(output_.is_empty());
-  output_.release_all(Timeline::no_deadline);
+  output_.deliver_all(Timeline::no_deadline);
   EXPECT_EQ(calls(), (Calls{"event 20"}));
   EXPECT_TRUE(output_.is_empty());
 }
@@ -69,7 +69,7 @@ TEST_F(StreamOutputTest, KnowsHowLongTheEventsOfAnOwnerTake) {
   const std::uint64_t before = output_.staged_ns(owner);
   EXPECT_EQ(before, std::uint64_t{events} * 100) << "assumed";
   event_ns_ = 5000;
-  output_.release_all(Timeline::no_deadline);
+  output_.deliver_all(Timeline::no_deadline);
   EXPECT_EQ(output_.staged_ns(owner), 0u) << "nothing is staged";
   stage_many();
   EXPECT_GT(output_.staged_ns(owner), before);
@@ -78,7 +78,7 @@ TEST_F(StreamOutputTest, KnowsHowLongTheEventsOfAnOwnerTake) {
 
 TEST_F(StreamOutputTest, TheEndHasADeadline) {
   for (std::uint64_t time = 0; time < 100'000; ++time) stage(10 + time);
-  output_.release_all(0);
+  output_.deliver_all(0);
   const std::size_t written = calls().size();
   EXPECT_LT(written, 100'000u);
   RunSummary summary;
@@ -91,11 +91,11 @@ TEST_F(StreamOutputTest, TheEndHasADeadline) {
 TEST_F(StreamOutputTest, ForgetsAnImageAfterItsLastEvent) {
   stage(10);
   output_.add_ended({.time_ns = 20, .process = world_.process, .slots = {world_.slot}});
-  output_.release(15);
+  output_.deliver(15);
   EXPECT_NE(world_.registry.ring(world_.slot), nullptr);
   EXPECT_FALSE(output_.is_empty());
   stage(18);
-  output_.release(20);
+  output_.deliver(20);
   EXPECT_EQ(calls(), (Calls{"event 10", "advance 15", "event 18", "advance 20"}));
   EXPECT_EQ(world_.registry.ring(world_.slot), nullptr);
   EXPECT_TRUE(output_.is_empty());
@@ -108,7 +108,7 @@ TEST_F(StreamOutputTest, FlushesFromTimeToTimeOrWhenNothingIsHeldBack) {
   EXPECT_EQ(calls(), (Calls{"flush"})) << "an event is held back, and the last flush was not long ago";
   output_.flush(2 * flush_interval_ns);
   EXPECT_EQ(calls(), (Calls{"flush"}));
-  output_.release_all(Timeline::no_deadline);
+  output_.deliver_all(Timeline::no_deadline);
   output_.flush(2 * flush_interval_ns + 1);
   EXPECT_EQ(calls(), (Calls{"event 10", "flush"}));
 }
@@ -116,9 +116,9 @@ TEST_F(StreamOutputTest, FlushesFromTimeToTimeOrWhenNothingIsHeldBack) {
 TEST_F(StreamOutputTest, CountsEventsThatWereReleased) {
   stage(10);
   stage(20);
-  output_.release(15);
+  output_.deliver(15);
   stage(12);
-  output_.release(25);
+  output_.deliver(25);
   RunSummary summary;
   output_.add_figures(summary);
   EXPECT_EQ(summary.events[static_cast<std::size_t>(EventKind::begin)], 3u);
