@@ -24,8 +24,8 @@
 #include "support/csv_lines.hpp"
 #include "support/perfetto_check.hpp"
 #include "support/terminal_check.hpp"
-#include "top/frame_sink.hpp"
-#include "top/frame_text.hpp"
+#include "top/interval_sink.hpp"
+#include "top/interval_text.hpp"
 #include "top/view.hpp"
 #include "unit/stream/world.hpp"
 
@@ -314,10 +314,10 @@ void check_diff(HostileWorld& world) {
 /// As text, as JSON and on a screen.
 void check_top(HostileWorld& world) {
   top::View view({.sorted_by = top::column_named("worst"), .input = "x"});
-  top::FrameSink sink({.interval_ns = 10'000, .details = true}, [&](top::Frame&& frame) {
-    check_text(frame_text(frame, nullptr, 80));
-    check_lines(frame_json(frame, sink.run(), nullptr));
-    view.add(std::move(frame));
+  top::IntervalSink sink({.interval_ns = 10'000, .details = true}, [&](top::Interval&& interval) {
+    check_text(interval_text(interval, nullptr, 80));
+    check_lines(interval_json(interval, sink.run(), nullptr));
+    view.add(std::move(interval));
     view.step();
     for (const char key : {'\r', 'q'}) {
       for (const top::Line& line : view.draw(100, 30)) check_text(line.text());

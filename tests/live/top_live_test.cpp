@@ -173,8 +173,8 @@ TEST_F(TopLive, FramesOfARecordingAddUpToItsReports) {
     return command;
   };
   std::uint64_t pauses = 0, worst_ns = 0, minor = 0;
-  for (const Json& frame : json_lines(run_tool(with({"top", "-f", "json", "--interval", "100ms"})).out)) {
-    for (const Json& process : frame["processes"]) {
+  for (const Json& interval : json_lines(run_tool(with({"top", "-f", "json", "--interval", "100ms"})).out)) {
+    for (const Json& process : interval["processes"]) {
       pauses += process["pauses"].get<std::uint64_t>();
       minor += process["collections"]["minor"].get<std::uint64_t>();
       worst_ns = std::max(worst_ns, process["worst_ns"].get<std::uint64_t>());
@@ -194,9 +194,9 @@ TEST_F(TopLive, PrintsTextWithoutATerminal) {
   EXPECT_EQ(text.status.code(), 0) << text.err;
   EXPECT_THAT(text.out, AllOf(HasSubstr("1 OCaml process, "), HasSubstr(pid + "  busy_alloc"), HasSubstr("PROMO%"),
                               Not(HasSubstr("\033"))));
-  const auto frames = json_lines(run_tool({"top", "-n", "3", "-f", "json", "--interval", "100ms", "-p", pid}).out);
-  ASSERT_THAT(frames, SizeIs(3));
-  EXPECT_EQ(frames[2]["processes"][0]["pid"], program.pid());
+  const auto intervals = json_lines(run_tool({"top", "-n", "3", "-f", "json", "--interval", "100ms", "-p", pid}).out);
+  ASSERT_THAT(intervals, SizeIs(3));
+  EXPECT_EQ(intervals[2]["processes"][0]["pid"], program.pid());
   const Terminal terminal(250, 50);
   terminal.type("TERM=dumb " + tool() + " top -n 1 --interval 100ms -p " + pid + "; echo status=$?");
   EXPECT_THAT(terminal.until("status=0"), HasSubstr(pid + "  busy_alloc"));

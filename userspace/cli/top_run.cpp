@@ -26,8 +26,8 @@
 #include "flight/flight_recorder.hpp"
 #include "session/stop_signal.hpp"
 #include "stream/tee_sink.hpp"
-#include "top/frame_sink.hpp"
-#include "top/frame_text.hpp"
+#include "top/interval_sink.hpp"
+#include "top/interval_text.hpp"
 #include "top/terminal_screen.hpp"
 #include "top/view.hpp"
 
@@ -37,7 +37,7 @@ namespace {
 /// Of what d writes.
 constexpr std::size_t keep_bytes = std::size_t{32} << 20;
 
-top::FrameOptions frame_options(const TopOptions& options, bool details) {
+top::IntervalOptions interval_options(const TopOptions& options, bool details) {
   return {.interval_ns = static_cast<std::uint64_t>(options.interval.count()), .details = details};
 }
 
@@ -114,13 +114,13 @@ int show_live(const TopOptions& options, const Invocation& invocation) {
         shown->ask_to_draw();
       });
   Display* display = nullptr;
-  top::FrameSink frames(frame_options(options, false), [&](top::Frame&& frame) {
-    display->view().add(std::move(frame));
+  top::IntervalSink intervals(interval_options(options, false), [&](top::Interval&& interval) {
+    display->view().add(std::move(interval));
     display->draw();
   });
   Display on_screen(*shown, {.sorted_by = options.sorted_by(),
                              .filter = options.filter,
-                             .details = [&](ProcessIndex process) { return frames.details_of(process); }});
+                             .details = [&](ProcessIndex process) { return intervals.details_of(process); }});
   display = &on_screen;
   display->draw();
   const auto on_dump = [&] {
@@ -131,7 +131,7 @@ int show_live(const TopOptions& options, const Invocation& invocation) {
     if (std::string text = dump_message.take(); !text.empty()) display->view().show_message(std::move(text));
     display->draw();
   };
-  TeeSink sink(frames, recorder);
+  TeeSink sink(intervals, recorder);
   const StringOutput none;
   TopOptions quiet = options;
   quiet.quiet = true;
@@ -145,7 +145,7 @@ int show_live(const TopOptions& options, const Invocation& invocation) {
                 .is_service = true});
 }
 
-/// Shows frames in the time that they took.
+/// Shows intervals in the time that they took.
 void replay(Display& display, const top::TerminalScreen& screen, const StopSignal& stop,
             std::chrono::nanoseconds interval) {
   constexpr std::uint64_t ns_per_ms = 1'000'000;
@@ -181,35 +181,35 @@ int show_recording(const TopOptions& options, const Invocation& invocation) {
   Display display(*shown, {.sorted_by = options.sorted_by(),
                            .filter = options.filter,
                            .input = escaped(std::filesystem::path(options.input).filename().string())});
-  top::FrameSink frames(frame_options(options, true),
-                        [&](top::Frame&& frame) { display.view().add(std::move(frame)); });
+  top::IntervalSink intervals(interval_options(options, true),
+                              [&](top::Interval&& interval) { display.view().add(std::move(interval)); });
   display.draw();
-  const int status = input->read(frames, true);
+  const int status = input->read(intervals, true);
   if (status == exit_ok) replay(display, *shown, stop, options.interval);
   return status;
 }
 
-/// Prints frames as they come.
-int print_frames(const TopOptions& options, const Invocation& invocation) {
+/// Prints intervals as they come.
+int print_intervals(const TopOptions& options, const Invocation& invocation) {
   auto output = open_output("");
   if (!output) return report(output.error());
   std::uint64_t printed = 0;
-  const auto is_enough = [&] { return options.frames != 0 && printed >= options.frames; };
-  top::FrameSink frames(frame_options(options, false), [&](const top::Frame& frame) {
+  const auto is_enough = [&] { return options.max_intervals != 0 && printed >= options.max_intervals; };
+  top::IntervalSink intervals(interval_options(options, false), [&](const top::Interval& interval) {
     if (is_enough()) return;
     ++printed;
     const top::Column* const by = options.sorted_by();
-    (*output)->write(options.json ? frame_json(frame, frames.run(), by)
-                                  : frame_text(frame, by, terminal_columns(STDOUT_FILENO)));
+    (*output)->write(options.json ? interval_json(interval, intervals.run(), by)
+                                  : interval_text(interval, by, terminal_columns(STDOUT_FILENO)));
   });
   int status = exit_ok;
   if (options.input.empty()) {
-    status = trace(options, invocation, {.sink = frames, .output = **output, .is_full = is_enough});
+    status = trace(options, invocation, {.sink = intervals, .output = **output, .is_full = is_enough});
   } else {
     survive_output_failures();
     auto input = Input::open(options.input, options, invocation);
     if (!input) return report(input.error());
-    status = input->read(frames, true);
+    status = input->read(intervals, true);
   }
   return finish_output(**output, status);
 }
@@ -217,7 +217,7 @@ int print_frames(const TopOptions& options, const Invocation& invocation) {
 }  // namespace
 
 int run_top(const TopOptions& options, const Invocation& invocation) {
-  if (!has_screen(options)) return print_frames(options, invocation);
+  if (!has_screen(options)) return print_intervals(options, invocation);
   return options.input.empty() ? show_live(options, invocation) : show_recording(options, invocation);
 }
 

@@ -20,7 +20,7 @@ struct TopOptions : TraceOptions {
   std::string filter{};  ///< of the screen, at first
   bool batch = false;
   bool json = false;
-  std::uint64_t frames = 0;  ///< of batch mode; 0: no limit
+  std::uint64_t max_intervals = 0;  ///< of batch mode; 0: no limit
   std::chrono::nanoseconds keep{std::chrono::seconds{10}};
   std::string dumps{};  ///< directory; empty: see default_dump_directory()
 

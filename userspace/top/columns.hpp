@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "top/frame.hpp"
+#include "top/interval.hpp"
 
 namespace rtev::top {
 

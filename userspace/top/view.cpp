@@ -8,11 +8,11 @@
 
 namespace rtev::top {
 
-void View::add(Frame&& frame) {
+void View::add(Interval&& interval) {
   const bool follows = is_live() && !is_paused_;
   const std::size_t forgotten = history_.forgotten();
-  history_.add(std::move(frame));
-  // The frame that is shown stays the same, as long as it is there.
+  history_.add(std::move(interval));
+  // The interval that is shown stays the same, as long as it is there.
   at_ -= std::min(at_, history_.forgotten() - forgotten);
   if (follows) go_to(history_.size() - 1);
 }
@@ -21,12 +21,12 @@ void View::step() {
   if (!is_paused_ && at_ < last_to_show()) go_to(at_ + 1);
 }
 
-/// The last frame; or the one before, if the recording ends soon after it: figures of milliseconds say little.
+/// The last interval; or the one before, if the recording ends soon after it: figures of milliseconds say little.
 std::size_t View::last_to_show() const {
   if (history_.empty()) return 0;
   const std::size_t last = history_.size() - 1;
   const bool is_short =
-      last > 0 && history_[last].is_partial && history_[last].interval_ns < history_[last - 1].interval_ns / 2;
+      last > 0 && history_[last].is_partial && history_[last].length_ns < history_[last - 1].length_ns / 2;
   return is_short ? last - 1 : last;
 }
 
@@ -157,9 +157,9 @@ void View::sort_by_next(std::ptrdiff_t by) {
   options_.sorted_by = column_named(names[static_cast<std::size_t>((now + by + count) % count)]);
 }
 
-/// The processes of the frame that the filter lets through: by name or pid.
+/// The processes of the interval that the filter lets through: by name or pid.
 std::vector<const ProcessFigures*> View::listed() const {
-  auto rows = sorted(frame().processes, options_.sorted_by);
+  auto rows = sorted(interval().processes, options_.sorted_by);
   if (!options_.filter.empty()) {
     std::erase_if(rows, [&](const ProcessFigures* process) {
       return !escaped(process->comm).contains(options_.filter) &&

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "top/columns.hpp"
-#include "top/frame_history.hpp"
+#include "top/interval_history.hpp"
 #include "top/keys.hpp"
 #include "top/lines.hpp"
 
@@ -20,18 +20,18 @@ struct ViewOptions {
   const Column* sorted_by = nullptr;
   std::string filter{};
   std::string input{};  ///< the name of the file that is replayed, escaped; empty: live
-  /// Details of a process as of now, for frames without.
+  /// Details of a process as of now, for intervals without.
   std::function<ProcessDetails(ProcessIndex process)> details{};
 };
 
-/// A list of processes, and a screen for one of them. Live it follows the newest frame until it is paused. A replay
-/// begins with the first frame, and step() goes on. Screens have any size. One thread.
+/// A list of processes, and a screen for one of them. Live it follows the newest interval until it is paused. A replay
+/// begins with the first interval, and step() goes on. Screens have any size. One thread.
 class View {
  public:
   explicit View(ViewOptions options) : options_(std::move(options)) {}
 
-  void add(Frame&& frame);
-  /// Of a replay: the next frame, unless it is paused or at its end.
+  void add(Interval&& interval);
+  /// Of a replay: the next interval, unless it is paused or at its end.
   void step();
 
   /// What a key asks of others.
@@ -47,7 +47,7 @@ class View {
   enum class Screen : std::uint8_t { list, process, help };
 
   bool is_live() const { return options_.input.empty(); }
-  const Frame& frame() const { return history_[at_]; }
+  const Interval& interval() const { return history_[at_]; }
   void go_to(std::size_t number);
   std::size_t last_to_show() const;
   void edit_filter(const Key& key);
@@ -70,14 +70,14 @@ class View {
   Lines process_lines(const ProcessFigures& process, std::size_t width) const;
 
   ViewOptions options_;
-  FrameHistory history_;
-  std::size_t at_ = 0;  ///< number of the frame that is shown
+  IntervalHistory history_;
+  std::size_t at_ = 0;  ///< number of the interval that is shown
   bool is_paused_ = false;
   Screen screen_ = Screen::list;
   ProcessIndex selected_ = 0;                ///< 0: the first one
   std::size_t first_shown_ = 0;              ///< row of the list
   std::size_t scrolled_ = 0;                 ///< lines of the other screens
-  std::optional<ProcessDetails> details_{};  ///< of the selected process, as of the frame that is shown
+  std::optional<ProcessDetails> details_{};  ///< of the selected process, as of the interval that is shown
   bool edits_filter_ = false;
   std::string filter_before_{};
   std::string message_{};

@@ -6,13 +6,13 @@
 #include "base/folding.hpp"
 #include "base/text_format.hpp"
 #include "base/utf8.hpp"
-#include "top/frame_text.hpp"
+#include "top/interval_text.hpp"
 #include "top/view.hpp"
 
 namespace rtev::top {
 namespace {
 
-constexpr std::size_t minute = 60;  ///< frames, of a second as a rule
+constexpr std::size_t minute = 60;  ///< intervals, of a second as a rule
 constexpr std::size_t least_line = 10, wide_line = 26, greatest_line = minute;
 constexpr std::size_t narrow = 60, wide = 110;  ///< columns of a screen
 constexpr std::size_t least_height = 16;        ///< for sentences of several lines
@@ -64,11 +64,12 @@ Line View::title(std::size_t width) const {
                         : at_ >= last_to_show() ? ", at its end"
                                                 : "");
   } else if (is_paused_) {
-    state = at_ == last ? "paused" : fmt::format("paused {} ago", Duration{history_[last].time_ns - frame().time_ns});
+    state =
+        at_ == last ? "paused" : fmt::format("paused {} ago", Duration{history_[last].time_ns - interval().time_ns});
   }
   Line rest;
   if (!state.empty()) rest.add("  ").add("[" + state + "]", Style::bold);
-  rest.add(fmt::format("  {}  {}", time_text(frame()), totals_text(frame())));
+  rest.add(fmt::format("  {}  {}", time_text(interval()), totals_text(interval())));
   // Where there is little room, the figures count.
   const std::size_t room = width - std::min(width, rest.columns());
   Line line(room > std::string_view("rtev-bpf top").size() ? "rtev-bpf top" : "top", Style::bold);
@@ -89,14 +90,15 @@ Line View::last_line() const {
   Line line;
   if (!options_.filter.empty())
     line.add(fmt::format("filter: {} ({} of {})  ", options_.filter, history_.empty() ? 0 : listed().size(),
-                         history_.empty() ? 0 : frame().processes.size()),
+                         history_.empty() ? 0 : interval().processes.size()),
              Style::bold);
   return line.add(keys, Style::dim);
 }
 
 void View::draw_list(Lines& lines, std::size_t width, std::size_t height) {
   Lines cause;
-  add_folded(cause, frame().worst.empty() ? "no pause in this time" : "longest pause: " + frame().worst, width, 2);
+  add_folded(cause, interval().worst.empty() ? "no pause in this time" : "longest pause: " + interval().worst, width,
+             2);
   // Where there is little room, the beginning has to do.
   if (height < least_height) cause.resize(1);
   lines.insert(lines.end(), cause.begin(), cause.end());
@@ -119,8 +121,8 @@ void View::draw_list(Lines& lines, std::size_t width, std::size_t height) {
   for (std::size_t i = first_shown_; i < rows.size() && i < first_shown_ + room; ++i)
     lines.push_back(row(*rows[i], columns, line_width, i == at));
   if (rows.empty()) {
-    lines.emplace_back(frame().processes.empty() ? "  no OCaml process with events runs now: rtev-bpf ps lists all"
-                                                 : "  no process matches the filter");
+    lines.emplace_back(interval().processes.empty() ? "  no OCaml process with events runs now: rtev-bpf ps lists all"
+                                                    : "  no process matches the filter");
   }
 }
 
@@ -157,13 +159,13 @@ Line View::row(const ProcessFigures& process, const std::vector<const Column*>& 
 }
 
 void View::draw_process(Lines& lines, std::size_t width, std::size_t height) {
-  const ProcessFigures* const process = frame().find(selected_);
+  const ProcessFigures* const process = interval().find(selected_);
   if (process == nullptr) {
     lines.emplace_back("the process has ended, or was not there yet; Esc: back to the list");
     return;
   }
   if (!details_) {
-    if (const ProcessDetails* const kept = frame().details_of(selected_)) {
+    if (const ProcessDetails* const kept = interval().details_of(selected_)) {
       details_ = *kept;
     } else if (options_.details && at_ + 1 == history_.size()) {
       details_ = options_.details(selected_);

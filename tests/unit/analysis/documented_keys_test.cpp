@@ -18,8 +18,8 @@
 #include "analysis/stalls/stalls_sink.hpp"
 #include "analysis/tasks/tasks_sink.hpp"
 #include "formats/jsonl/jsonl_sink.hpp"
-#include "top/frame_sink.hpp"
-#include "top/frame_text.hpp"
+#include "top/interval_sink.hpp"
+#include "top/interval_text.hpp"
 #include "unit/analysis/diff/diff_fixture.hpp"
 #include "unit/analysis/latency/latency_fixture.hpp"
 #include "unit/analysis/pauses/pauses_fixture.hpp"
@@ -365,8 +365,8 @@ TEST_F(DocumentedDiff, EveryKeyAndFigure) {
 TEST(DocumentedReport, Top) {
   const AServer server;
   nlohmann::json report;
-  top::FrameSink sink({}, [&](const top::Frame& frame) {
-    report = nlohmann::json::parse(top::frame_json(frame, sink.run(), nullptr));
+  top::IntervalSink sink({}, [&](const top::Interval& interval) {
+    report = nlohmann::json::parse(top::interval_json(interval, sink.run(), nullptr));
   });
   server.begin(sink);
   server.serve(sink, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The stream of a server, for tests of frames and of the screen.
+// The stream of a server, for tests of intervals and of the screen.
 #pragma once
 
 #include <cstdint>

@@ -35,8 +35,8 @@ ProcessFigures process(ProcessIndex index, const std::string& name, std::uint64_
           .heap_bytes = 1'000'000 * index};
 }
 
-Frame frame(std::uint64_t second, std::uint64_t worst_ns = 5'000'000) {
-  Frame made{.time_ns = second * 1'000'000'000, .elapsed_ns = second * 1'000'000'000, .interval_ns = 1'000'000'000};
+Interval interval(std::uint64_t second, std::uint64_t worst_ns = 5'000'000) {
+  Interval made{.time_ns = second * 1'000'000'000, .elapsed_ns = second * 1'000'000'000, .length_ns = 1'000'000'000};
   made.processes = {process(1, "alpha", 100'000, 0.6), process(2, "beta", worst_ns, 0.1),
                     process(3, "gamma", 20'000, 0.2)};
   made.worst = "5.00ms in beta/1002, domain 0: own work";
@@ -78,7 +78,7 @@ class ViewTest : public testing::Test {
 };
 
 TEST_F(ViewTest, AScreenHasItsSizeWhateverThatIs) {
-  live.add(frame(1));
+  live.add(interval(1));
   for (const char key : {'?', '?', 'p'}) {
     for (const std::size_t width : {1u, 2u, 7u, 20u, 80u, 120u, 200u, 500u}) {
       for (const std::size_t height : {1u, 2u, 3u, 10u, 24u, 60u}) {
@@ -91,7 +91,7 @@ TEST_F(ViewTest, AScreenHasItsSizeWhateverThatIs) {
   }
 }
 
-TEST_F(ViewTest, SaysWhatItWaitsForBeforeTheFirstFrame) {
+TEST_F(ViewTest, SaysWhatItWaitsForBeforeTheFirstInterval) {
   EXPECT_THAT(all(live), HasSubstr("looking for OCaml processes"));
   press(live, Kind::enter);
   press(live, Kind::left);
@@ -100,7 +100,7 @@ TEST_F(ViewTest, SaysWhatItWaitsForBeforeTheFirstFrame) {
 }
 
 TEST_F(ViewTest, ListsTheLongestPausesFirstAndSortsByOtherColumns) {
-  live.add(frame(1));
+  live.add(interval(1));
   EXPECT_EQ(order(live), "beta alpha gamma ");
   EXPECT_THAT(all(live), AllOf(HasSubstr("▼WORST"), HasSubstr("longest pause: 5.00ms in beta/1002")));
   press(live, 's');
@@ -113,7 +113,7 @@ TEST_F(ViewTest, ListsTheLongestPausesFirstAndSortsByOtherColumns) {
 }
 
 TEST_F(ViewTest, WiderScreensHaveMoreColumns) {
-  live.add(frame(1));
+  live.add(interval(1));
   const auto titles = [&](std::size_t width) { return screen(live, width)[2]; };
   EXPECT_THAT(titles(80), AllOf(HasSubstr("WORST"), HasSubstr("GC%"), HasSubstr("HEAP"), HasSubstr("LAST MIN"),
                                 Not(HasSubstr("ARRIVE"))));
@@ -123,7 +123,7 @@ TEST_F(ViewTest, WiderScreensHaveMoreColumns) {
 }
 
 TEST_F(ViewTest, WideCharactersTakeTwoColumns) {
-  Frame named = frame(1);
+  Interval named = interval(1);
   named.processes[0].comm = "漢字の名前";
   live.add(std::move(named));
   const std::vector<std::string> lines = screen(live, 120);
@@ -136,12 +136,12 @@ TEST_F(ViewTest, WideCharactersTakeTwoColumns) {
 }
 
 TEST_F(ViewTest, AlarmingValuesAreMarkedWithoutColours) {
-  live.add(frame(1, 200'000'000));
+  live.add(interval(1, 200'000'000));
   EXPECT_THAT(all(live), AllOf(HasSubstr("60.0!"), HasSubstr("200ms!"), Not(HasSubstr("20.0!"))));
 }
 
 TEST_F(ViewTest, FiltersByNameAndPid) {
-  live.add(frame(1));
+  live.add(interval(1));
   press(live, '/');
   for (const char c : {'g', 'a', 'q'}) press(live, c);
   EXPECT_EQ(order(live), "") << "q is a letter here";
@@ -159,7 +159,7 @@ TEST_F(ViewTest, FiltersByNameAndPid) {
 }
 
 TEST_F(ViewTest, ASelectedProcessStaysSelected) {
-  live.add(frame(1));
+  live.add(interval(1));
   press(live, Kind::down);
   EXPECT_THAT(all(live), HasSubstr(">    1001 alpha"));
   press(live, 's');
@@ -171,7 +171,7 @@ TEST_F(ViewTest, ASelectedProcessStaysSelected) {
 }
 
 TEST_F(ViewTest, ALongListScrollsWithTheSelection) {
-  Frame many = frame(1);
+  Interval many = interval(1);
   for (ProcessIndex index = 4; index < 100; ++index) many.processes.push_back(process(index, "more", 10, 0));
   live.add(std::move(many));
   for (int i = 0; i < 60; ++i) press(live, Kind::down);
@@ -183,7 +183,7 @@ TEST_F(ViewTest, ALongListScrollsWithTheSelection) {
 }
 
 TEST_F(ViewTest, ShowsOneProcess) {
-  live.add(frame(1));
+  live.add(interval(1));
   press(live, Kind::enter);
   EXPECT_THAT(all(live), AllOf(HasSubstr("beta/1002, OCaml 5.3, 2 domains"), HasSubstr("WORST 5.00ms"),
                                HasSubstr("LONGEST PAUSES SINCE THE START"), HasSubstr("3 × own work"),
@@ -194,7 +194,7 @@ TEST_F(ViewTest, ShowsOneProcess) {
 }
 
 TEST_F(ViewTest, DetailsScrollToTheirEnd) {
-  live.add(frame(1));
+  live.add(interval(1));
   press(live, Kind::enter);
   EXPECT_THAT(screen(live, 80, 10)[1], HasSubstr("beta/1002"));
   press(live, Kind::end);
@@ -203,11 +203,11 @@ TEST_F(ViewTest, DetailsScrollToTheirEnd) {
   EXPECT_THAT(screen(live, 80, 10)[1], HasSubstr("beta/1002"));
 }
 
-TEST_F(ViewTest, AReplayDoesNotEndInAFrameOfMilliseconds) {
+TEST_F(ViewTest, AReplayDoesNotEndInAnIntervalOfMilliseconds) {
   View replay({.sorted_by = column_named("worst"), .input = "a.fxt"});
-  for (std::uint64_t second = 1; second <= 3; ++second) replay.add(frame(second));
-  Frame rest = frame(4);
-  rest.interval_ns = 2'000'000;
+  for (std::uint64_t second = 1; second <= 3; ++second) replay.add(interval(second));
+  Interval rest = interval(4);
+  rest.length_ns = 2'000'000;
   rest.is_partial = true;
   replay.add(std::move(rest));
   for (int i = 0; i < 9; ++i) replay.step();
@@ -217,10 +217,10 @@ TEST_F(ViewTest, AReplayDoesNotEndInAFrameOfMilliseconds) {
 }
 
 TEST_F(ViewTest, PausesAndGoesBackInTime) {
-  for (std::uint64_t second = 1; second <= 5; ++second) live.add(frame(second));
+  for (std::uint64_t second = 1; second <= 5; ++second) live.add(interval(second));
   EXPECT_THAT(screen(live)[0], HasSubstr(" 5 s "));
   press(live, 'p');
-  live.add(frame(6));
+  live.add(interval(6));
   EXPECT_THAT(screen(live)[0], AllOf(HasSubstr(" 5 s "), HasSubstr("[paused 1.00s ago]")));
   press(live, Kind::left);
   press(live, Kind::left);
@@ -237,7 +237,7 @@ TEST_F(ViewTest, PausesAndGoesBackInTime) {
 TEST_F(ViewTest, AReplayGoesOnByStepsUntilItsEnd) {
   View replay({.sorted_by = column_named("worst"), .input = "trace.fxt"});
   for (std::uint64_t second = 1; second <= 3; ++second) {
-    Frame one = frame(second);
+    Interval one = interval(second);
     one.details = {{.index = 2, .causes = {"cause of second " + std::to_string(second)}}};
     replay.add(std::move(one));
   }
@@ -256,16 +256,16 @@ TEST_F(ViewTest, AReplayGoesOnByStepsUntilItsEnd) {
 }
 
 TEST_F(ViewTest, AProcessThatEndedIsSaidToHave) {
-  live.add(frame(1));
+  live.add(interval(1));
   press(live, Kind::enter);
-  Frame next = frame(2);
+  Interval next = interval(2);
   std::erase_if(next.processes, [](const ProcessFigures& one) { return one.index == 2; });
   live.add(std::move(next));
   EXPECT_THAT(all(live), HasSubstr("the process has ended"));
 }
 
 TEST_F(ViewTest, AMessageStaysUntilTheNextKey) {
-  live.add(frame(1));
+  live.add(interval(1));
   EXPECT_EQ(press(live, 'd'), View::Wish::dump);
   live.show_message("recording: /x.fxt.gz");
   EXPECT_THAT(screen(live).back(), "recording: /x.fxt.gz");
@@ -277,7 +277,7 @@ TEST_F(ViewTest, AnyKeysOnAnyScreenDoNoHarm) {
   std::mt19937 random(1);
   for (std::uint64_t step = 0; step < 3000; ++step) {
     if (step % 10 == 0) {
-      Frame next = frame(step);
+      Interval next = interval(step);
       std::erase_if(next.processes, [&](const ProcessFigures&) { return random() % 3 == 0; });
       live.add(std::move(next));
     }
@@ -288,19 +288,19 @@ TEST_F(ViewTest, AnyKeysOnAnyScreenDoNoHarm) {
   }
 }
 
-TEST(FrameHistory, ShowsTheLongestPauseOfEachMoment) {
-  FrameHistory history;
-  for (const std::uint64_t worst_ns : {0, 50'000, 500'000, 5'000'000, 500'000'000}) history.add(frame(1, worst_ns));
+TEST(IntervalHistory, ShowsTheLongestPauseOfEachMoment) {
+  IntervalHistory history;
+  for (const std::uint64_t worst_ns : {0, 50'000, 500'000, 5'000'000, 500'000'000}) history.add(interval(1, worst_ns));
   EXPECT_EQ(history.pauses_line(2, 4, 5, 5), " ▁▃▅█");
   EXPECT_EQ(history.pauses_line(2, 3, 5, 5), "  ▁▃▅") << "until an earlier one";
   EXPECT_EQ(history.pauses_line(2, 4, 6, 3), " ▃█") << "two in a character: the longer one";
   EXPECT_EQ(history.pauses_line(7, 4, 5, 5), "     ") << "not there";
 }
 
-TEST(FrameHistory, ShowsTheHeapBetweenItsLeastAndItsGreatest) {
-  FrameHistory history;
+TEST(IntervalHistory, ShowsTheHeapBetweenItsLeastAndItsGreatest) {
+  IntervalHistory history;
   for (const std::uint64_t bytes : {10u, 20u, 80u}) {
-    Frame one = frame(1);
+    Interval one = interval(1);
     one.processes[0].heap_bytes = bytes;
     history.add(std::move(one));
   }
@@ -308,9 +308,9 @@ TEST(FrameHistory, ShowsTheHeapBetweenItsLeastAndItsGreatest) {
   EXPECT_EQ(history.heap_line(2, 2, 3, 3), "▁▁▁") << "always the same";
 }
 
-TEST(FrameHistory, ForgetsTheOldestFramesWhenThereIsNoRoom) {
-  FrameHistory history(10 * frame(1).bytes());
-  for (std::uint64_t second = 1; second <= 100; ++second) history.add(frame(second));
+TEST(IntervalHistory, ForgetsTheOldestIntervalsWhenThereIsNoRoom) {
+  IntervalHistory history(10 * interval(1).bytes());
+  for (std::uint64_t second = 1; second <= 100; ++second) history.add(interval(second));
   EXPECT_LE(history.size(), 10u);
   EXPECT_EQ(history.size() + history.forgotten(), 100u);
   EXPECT_EQ(history[history.size() - 1].elapsed_ns, 100'000'000'000u);

@@ -11,7 +11,7 @@ namespace rtev::cli {
 namespace {
 
 constexpr const char* top_footer =
-    "Where stdout is no terminal, or TERM is dumb, frames are printed as text, as with -b. NO_COLOR switches colours "
+    "Where stdout is no terminal, or TERM is dumb, text is printed, as with -b. NO_COLOR switches colours "
     "off; a value that is worth a look has a !, too.\n"
     "\n"
     "Examples:\n"
@@ -32,9 +32,9 @@ Subcommand add_top_command(CLI::App& root) {
   app->footer(top_footer);
   CLI::Option* const input = add_selected_input(*app, options->input, *options, "--name");
   app->option_defaults()->group("Output");
-  app->add_flag("-b,--batch", options->batch, "print frames as text instead of a screen");
-  add_number_option<std::uint64_t>(*app, "-n,--frames", options->frames, 1, UINT32_MAX,
-                                   "with -b: end after N frames (processes by name: --name)");
+  app->add_flag("-b,--batch", options->batch, "print text instead of a screen");
+  add_number_option<std::uint64_t>(*app, "-n,--frames", options->max_intervals, 1, UINT32_MAX,
+                                   "with -b: end after N intervals (processes by name: --name)");
   add_time_option(*app, "--interval", options->interval,
                   "figures are of this time, and are shown as often (default: 1s)");
   add_choice<std::string>(
@@ -49,7 +49,7 @@ Subcommand add_top_command(CLI::App& root) {
   app->add_option("--filter", options->filter, "on the screen: only processes whose name or pid contains this")
       ->type_name("TEXT");
   add_json_option(*app, options->json);
-  app->get_option("--format")->description("json: print an object for each frame, in a line, as with -b");
+  app->get_option("--format")->description("json: print an object for each interval, in a line, as with -b");
   add_time_option(*app, "--keep", options->keep, "how many of the last seconds d writes (default: 10s)");
   app->add_option("--dumps", options->dumps,
                   "the directory that d writes to (default: /var/lib/rtev-bpf for root, else ~/.local/state/rtev-bpf)")

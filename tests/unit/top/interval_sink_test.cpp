@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The frames of a stream: figures of each interval, and the details of a process.
-#include "top/frame_sink.hpp"
+// The figures of each interval of a stream, and the details of a process.
+#include "top/interval_sink.hpp"
 
 #include <gmock/gmock.h>
 
@@ -12,7 +12,7 @@
 
 #include "base/utf8.hpp"
 #include "support/terminal_check.hpp"
-#include "top/frame_text.hpp"
+#include "top/interval_text.hpp"
 #include "unit/top/a_server.hpp"
 
 namespace rtev::top {
@@ -26,24 +26,24 @@ using testing::SizeIs;
 
 constexpr std::uint64_t second = AServer::second, ms = AServer::ms;
 
-class FrameSinkTest : public testing::Test {
+class IntervalSinkTest : public testing::Test {
  protected:
-  std::vector<Frame> frames;
-  FrameSink sink{{.details = true}, [this](Frame&& frame) { frames.push_back(std::move(frame)); }};
+  std::vector<Interval> intervals;
+  IntervalSink sink{{.details = true}, [this](Interval&& interval) { intervals.push_back(std::move(interval)); }};
 };
 
-TEST_F(FrameSinkTest, EachIntervalHasItsFigures) {
+TEST_F(IntervalSinkTest, EachIntervalHasItsFigures) {
   const AServer server;
   server.begin(sink);
   for (std::uint64_t i = 1; i < 30; ++i) server.serve(sink, i, i == 15 ? 40 * ms : ms / 2);
   sink.advance(AServer::begin_ns + 3 * second, server.world->registry);
-  ASSERT_THAT(frames, SizeIs(3));
-  for (const Frame& frame : frames) {
-    ASSERT_THAT(frame.processes, SizeIs(1));
-    EXPECT_EQ(frame.interval_ns, second);
-    EXPECT_EQ(frame.realtime_ns % second, 0u);
+  ASSERT_THAT(intervals, SizeIs(3));
+  for (const Interval& interval : intervals) {
+    ASSERT_THAT(interval.processes, SizeIs(1));
+    EXPECT_EQ(interval.length_ns, second);
+    EXPECT_EQ(interval.realtime_ns % second, 0u);
   }
-  const ProcessFigures &first = frames[0].processes[0], &middle = frames[1].processes[0];
+  const ProcessFigures &first = intervals[0].processes[0], &middle = intervals[1].processes[0];
   EXPECT_EQ(first.pauses, 9u);
   EXPECT_EQ(first.worst_ns, ms / 2);
   EXPECT_DOUBLE_EQ(first.gc_share, 9 * 0.0005);
@@ -51,13 +51,13 @@ TEST_F(FrameSinkTest, EachIntervalHasItsFigures) {
   EXPECT_EQ(first.heap_bytes, 1'450'000 * 8u);
   EXPECT_EQ(middle.pauses, 10u);
   EXPECT_EQ(middle.worst_ns, 40 * ms);
-  EXPECT_THAT(frames[1].worst, HasSubstr("40.0ms in server/4242, domain 0: "));
+  EXPECT_THAT(intervals[1].worst, HasSubstr("40.0ms in server/4242, domain 0: "));
   ASSERT_TRUE(middle.growth.has_value());
   EXPECT_DOUBLE_EQ(*middle.growth, 500'000 * 8);
   EXPECT_DOUBLE_EQ(*middle.cpu_share, 1);
 }
 
-TEST_F(FrameSinkTest, AWaitCountsInEachInterval) {
+TEST_F(IntervalSinkTest, AWaitCountsInEachInterval) {
   const AServer server;
   server.begin(sink);
   const auto change = [&](std::uint64_t at, const SchedSwitch& sched) {
@@ -68,23 +68,23 @@ TEST_F(FrameSinkTest, AWaitCountsInEachInterval) {
   change(second / 2, {.cpu = 0, .state = LeftState::preempted, .prev = us, .next = other});
   change(9 * second / 4, {.cpu = 0, .state = LeftState::sleeping, .prev = other, .next = us});
   sink.advance(AServer::begin_ns + 3 * second, server.world->registry);
-  ASSERT_THAT(frames, SizeIs(3));
+  ASSERT_THAT(intervals, SizeIs(3));
   const std::array waited{0.5, 1.0, 0.25}, ran{0.5, 0.0, 0.75};
-  for (std::size_t i = 0; i < frames.size(); ++i) {
-    EXPECT_DOUBLE_EQ(frames[i].processes.at(0).wait_share.value(), waited[i]) << i;
-    EXPECT_DOUBLE_EQ(frames[i].processes.at(0).cpu_share.value(), ran[i]) << i;
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    EXPECT_DOUBLE_EQ(intervals[i].processes.at(0).wait_share.value(), waited[i]) << i;
+    EXPECT_DOUBLE_EQ(intervals[i].processes.at(0).cpu_share.value(), ran[i]) << i;
   }
-  EXPECT_EQ(frames[1].details.at(0).domains.at(0).state, "waits for a CPU behind \"other\" (pid 1)");
+  EXPECT_EQ(intervals[1].details.at(0).domains.at(0).state, "waits for a CPU behind \"other\" (pid 1)");
 }
 
-TEST_F(FrameSinkTest, FiguresOfAllIntervalsAddUp) {
+TEST_F(IntervalSinkTest, FiguresOfAllIntervalsAddUp) {
   const AServer server;
   server.begin(sink);
   for (std::uint64_t i = 1; i < 50; ++i) server.serve(sink, i);
   sink.summary({.end_ns = AServer::begin_ns + 5 * second}, server.world->registry);
   std::uint64_t pauses = 0, events = 0, allocated = 0;
-  for (const Frame& frame : frames) {
-    for (const ProcessFigures& process : frame.processes) {
+  for (const Interval& interval : intervals) {
+    for (const ProcessFigures& process : interval.processes) {
       pauses += process.pauses;
       events += process.events;
       allocated += process.allocated_bytes;
@@ -95,22 +95,22 @@ TEST_F(FrameSinkTest, FiguresOfAllIntervalsAddUp) {
   EXPECT_EQ(allocated, 49 * 100'000u);
 }
 
-TEST_F(FrameSinkTest, APauseThatGoesOnCountsAsFarAsItGot) {
+TEST_F(IntervalSinkTest, APauseThatGoesOnCountsAsFarAsItGot) {
   const AServer server;
   server.begin(sink);
   server.feed(
       sink, test::Events(server.world->slot).add(AServer::begin_ns + second / 2, EventKind::begin, test::phase_major));
   sink.advance(AServer::begin_ns + 2 * second, server.world->registry);
-  ASSERT_THAT(frames, SizeIs(2));
-  EXPECT_EQ(frames[0].processes[0].worst_ns, second / 2);
-  EXPECT_EQ(frames[1].processes[0].worst_ns, 3 * second / 2);
-  EXPECT_EQ(frames[1].processes[0].pauses, 0u) << "none has ended";
-  ASSERT_THAT(frames[1].details, SizeIs(1));
-  ASSERT_THAT(frames[1].details[0].domains, SizeIs(1));
-  EXPECT_EQ(frames[1].details[0].domains[0].state, "in a pause for 1.50s, running");
+  ASSERT_THAT(intervals, SizeIs(2));
+  EXPECT_EQ(intervals[0].processes[0].worst_ns, second / 2);
+  EXPECT_EQ(intervals[1].processes[0].worst_ns, 3 * second / 2);
+  EXPECT_EQ(intervals[1].processes[0].pauses, 0u) << "none has ended";
+  ASSERT_THAT(intervals[1].details, SizeIs(1));
+  ASSERT_THAT(intervals[1].details[0].domains, SizeIs(1));
+  EXPECT_EQ(intervals[1].details[0].domains[0].state, "in a pause for 1.50s, running");
 }
 
-TEST_F(FrameSinkTest, DetailsAreOfTheWholeRun) {
+TEST_F(IntervalSinkTest, DetailsAreOfTheWholeRun) {
   const AServer server;
   server.begin(sink);
   for (std::uint64_t i = 1; i < 30; ++i) server.serve(sink, i, i == 15 ? 40 * ms : ms / 2);
@@ -128,7 +128,7 @@ TEST_F(FrameSinkTest, DetailsAreOfTheWholeRun) {
   EXPECT_EQ(details.spans[0].count, 29u);
 }
 
-TEST_F(FrameSinkTest, AProcessThatEndedIsListedOnce) {
+TEST_F(IntervalSinkTest, AProcessThatEndedIsListedOnce) {
   const AServer server;
   server.begin(sink);
   server.serve(sink, 1);
@@ -137,26 +137,26 @@ TEST_F(FrameSinkTest, AProcessThatEndedIsListedOnce) {
                                                ProcessRecord{server.world->process, 0, 0},
                                                static_cast<std::uint16_t>(ProcessAction::exit)));
   sink.advance(AServer::begin_ns + 3 * second, server.world->registry);
-  ASSERT_THAT(frames, SizeIs(3));
-  ASSERT_THAT(frames[0].processes, SizeIs(1));
-  EXPECT_FALSE(frames[0].processes[0].ended);
-  ASSERT_THAT(frames[1].processes, SizeIs(1));
-  EXPECT_TRUE(frames[1].processes[0].ended);
-  EXPECT_THAT(frame_text(frames[1], nullptr, 0), HasSubstr("server (ended)"));
-  EXPECT_THAT(frames[2].processes, IsEmpty());
+  ASSERT_THAT(intervals, SizeIs(3));
+  ASSERT_THAT(intervals[0].processes, SizeIs(1));
+  EXPECT_FALSE(intervals[0].processes[0].ended);
+  ASSERT_THAT(intervals[1].processes, SizeIs(1));
+  EXPECT_TRUE(intervals[1].processes[0].ended);
+  EXPECT_THAT(interval_text(intervals[1], nullptr, 0), HasSubstr("server (ended)"));
+  EXPECT_THAT(intervals[2].processes, IsEmpty());
   EXPECT_THAT(sink.details_of(server.world->process).domains, IsEmpty());
 }
 
-TEST_F(FrameSinkTest, ALongGapHasNoEmptyFrames) {
+TEST_F(IntervalSinkTest, ALongGapHasNoEmptyIntervals) {
   const AServer server;
   server.begin(sink);
   server.serve(sink, 1);
   server.feed(sink, test::Events(server.world->slot).add(std::uint64_t{1} << 62, EventKind::begin, test::phase_major));
   sink.summary({.end_ns = std::uint64_t{1} << 62}, server.world->registry);
-  EXPECT_LE(frames.size(), 3u);
+  EXPECT_LE(intervals.size(), 3u);
 }
 
-TEST_F(FrameSinkTest, LossesAreShown) {
+TEST_F(IntervalSinkTest, LossesAreShown) {
   const AServer server;
   server.begin(sink);
   server.feed(sink,
@@ -164,46 +164,47 @@ TEST_F(FrameSinkTest, LossesAreShown) {
                   .add_record(AServer::begin_ns + ms, EventKind::lost,
                               Loss{.words = 1234, .from_ns = AServer::begin_ns, .to_ns = AServer::begin_ns + ms}, 0));
   sink.advance(AServer::begin_ns + second, server.world->registry);
-  ASSERT_THAT(frames, SizeIs(1));
-  EXPECT_EQ(frames[0].lost_words, 1234u);
-  EXPECT_THAT(totals_text(frames[0]), HasSubstr("1,234 words lost!"));
-  EXPECT_THAT(frame_text(frames[0], nullptr, 0), HasSubstr("1,234!"));
+  ASSERT_THAT(intervals, SizeIs(1));
+  EXPECT_EQ(intervals[0].lost_words, 1234u);
+  EXPECT_THAT(totals_text(intervals[0]), HasSubstr("1,234 words lost!"));
+  EXPECT_THAT(interval_text(intervals[0], nullptr, 0), HasSubstr("1,234!"));
 }
 
-TEST_F(FrameSinkTest, TextFitsATerminal) {
+TEST_F(IntervalSinkTest, TextFitsATerminal) {
   const AServer server;
   server.begin(sink);
   server.serve(sink, 1);
   sink.advance(AServer::begin_ns + second, server.world->registry);
   const Column* const sorted_by = column_named("ev");
-  std::string text = frame_text(frames.at(0), sorted_by, 80);
+  std::string text = interval_text(intervals.at(0), sorted_by, 80);
   EXPECT_THAT(text, testing::AllOf(HasSubstr("NAME"), HasSubstr("EV/s"), testing::Not(HasSubstr("LIVE%"))));
   const std::size_t table = text.rfind("    PID");
   for (std::size_t begin = table; begin < text.size(); begin = text.find('\n', begin) + 1)
     EXPECT_LE(columns_of(text.substr(begin, text.find('\n', begin) - begin)), 80u) << text;
   for (const Column& column : all_columns())
-    EXPECT_THAT(frame_text(frames[0], sorted_by, 0), HasSubstr(std::string(column.title)));
+    EXPECT_THAT(interval_text(intervals[0], sorted_by, 0), HasSubstr(std::string(column.title)));
 }
 
-TEST_F(FrameSinkTest, HostileNamesControlNoTerminalAndAreValidJson) {
+TEST_F(IntervalSinkTest, HostileNamesControlNoTerminalAndAreValidJson) {
   for (const std::string& name : test::hostile_strings()) {
     const AServer server(name);
-    frames.clear();
-    FrameSink hostile({.details = true}, [this](Frame&& frame) { frames.push_back(std::move(frame)); });
+    intervals.clear();
+    IntervalSink hostile({.details = true}, [this](Interval&& interval) { intervals.push_back(std::move(interval)); });
     server.begin(hostile);
     server.serve(hostile, 1);
     hostile.advance(AServer::begin_ns + second, server.world->registry);
-    ASSERT_THAT(frames, SizeIs(1));
-    EXPECT_EQ(test::terminal_danger(frame_text(frames[0], column_named("worst"), 0)), "");
-    EXPECT_TRUE(nlohmann::json::accept(frame_json(frames[0], hostile.run(), nullptr)));
+    ASSERT_THAT(intervals, SizeIs(1));
+    EXPECT_EQ(test::terminal_danger(interval_text(intervals[0], column_named("worst"), 0)), "");
+    EXPECT_TRUE(nlohmann::json::accept(interval_json(intervals[0], hostile.run(), nullptr)));
   }
 }
 
-TEST(FrameJson, HasTheTimeOfItsInterval) {
+TEST(IntervalJson, HasTheTimeOfItsInterval) {
   std::vector<std::string> lines;
   const AServer server;
-  FrameSink sink({.interval_ns = 2 * second},
-                 [&](const Frame& frame) { lines.push_back(frame_json(frame, sink.run(), column_named("worst"))); });
+  IntervalSink sink({.interval_ns = 2 * second}, [&](const Interval& interval) {
+    lines.push_back(interval_json(interval, sink.run(), column_named("worst")));
+  });
   server.begin(sink);
   server.serve(sink, 1);
   sink.advance(AServer::begin_ns + 4 * second, server.world->registry);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Makes frames of a stream: the figures of `stats` and `pauses` by interval.
+// The figures of `stats` and `pauses` by interval.
 #pragma once
 
 #include <cstddef>
@@ -19,23 +19,23 @@
 #include "analysis/tasks/tasks_sink.hpp"
 #include "base/recent_entries.hpp"
 #include "stream/sink.hpp"
-#include "top/frame.hpp"
+#include "top/interval.hpp"
 
 namespace rtev::top {
 
-struct FrameOptions {
+struct IntervalOptions {
   std::uint64_t interval_ns = 1'000'000'000;
-  bool details = false;  ///< frames have the details of all processes
+  bool details = false;  ///< intervals have the details of all processes
 };
 
 /// A fold over the stream. Figures of a running process are sums of the whole run: an interval has the difference of
 /// two. Memory is bounded by the number of running processes and domains. One thread.
-class FrameSink final : public Sink, private PauseConsumer {
+class IntervalSink final : public Sink, private PauseConsumer {
  public:
   /// Called at the end of each interval, from within consume() and advance().
-  using Done = std::function<void(Frame&& frame)>;
+  using Done = std::function<void(Interval&& interval)>;
 
-  FrameSink(const FrameOptions& options, Done done);
+  IntervalSink(const IntervalOptions& options, Done done);
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;
@@ -96,7 +96,7 @@ class FrameSink final : public Sink, private PauseConsumer {
   void on_domain_gone(const DomainLife& domain, std::uint64_t time_ns) override;
   void on_thread_interval(const ThreadInterval& interval) override;
 
-  FrameOptions options_;
+  IntervalOptions options_;
   Done done_;
   Stats stats_;
   PauseAnalyzer analyzer_;

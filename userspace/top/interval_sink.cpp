@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "top/frame_sink.hpp"
+#include "top/interval_sink.hpp"
 
 #include <algorithm>
 #include <ranges>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t analyzer_bytes = std::size_t{4} << 20;
 constexpr std::uint64_t word_bytes = 8;
-/// Of a gap in the stream longer than that there are no empty frames: times in a recording can be anything.
-constexpr std::uint64_t max_empty_frames = 3600;
+/// Of a gap in the stream longer than that there are no empty intervals: times in a recording can be anything.
+constexpr std::uint64_t max_empty_intervals = 3600;
 
 std::uint64_t rise(std::uint64_t now, std::uint64_t before) {
   return now - std::min(now, before);
@@ -41,13 +41,13 @@ std::string cause_line(const CauseGroup& group, SwitchesSeen seen) {
 
 }  // namespace
 
-FrameSink::FrameSink(const FrameOptions& options, Done done)
+IntervalSink::IntervalSink(const IntervalOptions& options, Done done)
     : options_(options),
       done_(std::move(done)),
       stats_({.utilization = false, .cpu_time = false}),
       analyzer_(*this, analyzer_bytes) {}
 
-void FrameSink::header(const RunHeader& header) {
+void IntervalSink::header(const RunHeader& header) {
   header_ = header;
   stats_.header(header);
   tasks_.header(header);
@@ -55,7 +55,7 @@ void FrameSink::header(const RunHeader& header) {
   next_ns_ = begin_ns_ + options_.interval_ns;
 }
 
-void FrameSink::consume(const Batch& batch, const Registry& registry) {
+void IntervalSink::consume(const Batch& batch, const Registry& registry) {
   registry_ = &registry;
   std::span<const Event> rest = batch.events();
   while (!rest.empty()) {
@@ -67,19 +67,19 @@ void FrameSink::consume(const Batch& batch, const Registry& registry) {
   }
 }
 
-void FrameSink::advance(std::uint64_t time_ns, const Registry& registry) {
+void IntervalSink::advance(std::uint64_t time_ns, const Registry& registry) {
   registry_ = &registry;
   end_intervals(time_ns, registry);
 }
 
-void FrameSink::summary(const RunSummary& summary, const Registry& registry) {
+void IntervalSink::summary(const RunSummary& summary, const Registry& registry) {
   const std::uint64_t end_ns = std::max(summary.end_ns, now_ns_);
   end_intervals(end_ns, registry);
   if (end_ns > begin_ns_ && now_ns_ > begin_ns_) end_interval(end_ns, registry);
   registry_ = nullptr;
 }
 
-void FrameSink::take(const Batch& batch, const Registry& registry) {
+void IntervalSink::take(const Batch& batch, const Registry& registry) {
   for (const Event& event : batch.events()) {
     analyzer_.add(event, batch, registry);
     if (is_sched_loss(event)) {
@@ -92,21 +92,21 @@ void FrameSink::take(const Batch& batch, const Registry& registry) {
 }
 
 /// Those that end until then.
-void FrameSink::end_intervals(std::uint64_t time_ns, const Registry& registry) {
-  if (time_ns >= next_ns_ && (time_ns - next_ns_) / options_.interval_ns > max_empty_frames) {
+void IntervalSink::end_intervals(std::uint64_t time_ns, const Registry& registry) {
+  if (time_ns >= next_ns_ && (time_ns - next_ns_) / options_.interval_ns > max_empty_intervals) {
     end_interval(next_ns_, registry);
     next_ns_ = time_ns - (time_ns - next_ns_) % options_.interval_ns;
   }
   for (; time_ns >= next_ns_; next_ns_ += options_.interval_ns) end_interval(next_ns_, registry);
 }
 
-void FrameSink::end_interval(std::uint64_t time_ns, const Registry& registry) {
-  Frame frame{.time_ns = time_ns,
-              .elapsed_ns = rise(time_ns, header_.start_ns),
-              .interval_ns = rise(time_ns, begin_ns_),
-              .dropped = std::exchange(dropped_, 0)};
+void IntervalSink::end_interval(std::uint64_t time_ns, const Registry& registry) {
+  Interval interval{.time_ns = time_ns,
+                    .elapsed_ns = rise(time_ns, header_.start_ns),
+                    .length_ns = rise(time_ns, begin_ns_),
+                    .dropped = std::exchange(dropped_, 0)};
   if (header_.start_realtime_ns != 0)
-    frame.realtime_ns = header_.start_realtime_ns + (time_ns - header_.start_ns);  // modulo 2^64
+    interval.realtime_ns = header_.start_realtime_ns + (time_ns - header_.start_ns);  // modulo 2^64
   now_ns_ = std::max(now_ns_, time_ns);
   stats_.go_on_until(time_ns);
 
@@ -116,7 +116,7 @@ void FrameSink::end_interval(std::uint64_t time_ns, const Registry& registry) {
   std::unordered_map<std::int32_t, ProcessIndex> newest;
   for (const auto& [index, info] : registry.indexed_processes()) newest[info.pid] = std::max(newest[info.pid], index);
   const StatsReport report = stats_.report(registry);
-  frame.is_partial = frame.interval_ns < options_.interval_ns;
+  interval.is_partial = interval.length_ns < options_.interval_ns;
   std::unordered_map<std::int32_t, const ProcessStats*> shown;
   for (const ProcessStats& process : report.processes) {
     const auto index = newest.find(process.pid);
@@ -128,16 +128,16 @@ void FrameSink::end_interval(std::uint64_t time_ns, const Registry& registry) {
     if (one == nullptr || one->ended) one = &process;
   }
   for (const auto& [pid, process] : shown) {
-    frame.processes.push_back(figures_of(newest[pid], *process, time_ns));
-    if (options_.details) frame.details.push_back(details_of(newest[pid], *process));
+    interval.processes.push_back(figures_of(newest[pid], *process, time_ns));
+    if (options_.details) interval.details.push_back(details_of(newest[pid], *process));
   }
-  std::ranges::sort(frame.processes, {}, &ProcessFigures::index);
-  for (const ProcessFigures& process : frame.processes) {
-    frame.events += process.events;
-    frame.lost_words += process.lost_words;
+  std::ranges::sort(interval.processes, {}, &ProcessFigures::index);
+  for (const ProcessFigures& process : interval.processes) {
+    interval.events += process.events;
+    interval.lost_words += process.lost_words;
   }
-  if (worst_) frame.worst = sentence_about(*worst_, true);
-  if (longest_open_ns_ > (worst_ ? worst_->duration_ns() : 0)) frame.worst = std::move(longest_open_);
+  if (worst_) interval.worst = sentence_about(*worst_, true);
+  if (longest_open_ns_ > (worst_ ? worst_->duration_ns() : 0)) interval.worst = std::move(longest_open_);
   worst_.reset();
   longest_open_ns_ = 0;
   longest_open_.clear();
@@ -147,7 +147,7 @@ void FrameSink::end_interval(std::uint64_t time_ns, const Registry& registry) {
 
   // Of processes that are gone nothing is kept.
   const auto is_gone = [&](ProcessIndex index) {
-    const ProcessFigures* const process = frame.find(index);
+    const ProcessFigures* const process = interval.find(index);
     return process == nullptr || process->ended;
   };
   std::erase_if(before_, [&](const auto& entry) { return is_gone(entry.first); });
@@ -156,10 +156,10 @@ void FrameSink::end_interval(std::uint64_t time_ns, const Registry& registry) {
     with_causes_ -= entry.second.causes != nullptr;
     return true;
   });
-  done_(std::move(frame));
+  done_(std::move(interval));
 }
 
-ProcessFigures FrameSink::figures_of(ProcessIndex index, const ProcessStats& process, std::uint64_t time_ns) {
+ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& process, std::uint64_t time_ns) {
   Activity& activity = activities_[index];
   Before& before = before_[index];
   const StatsFigures &now = process.figures, &then = before.figures;
@@ -224,7 +224,7 @@ ProcessFigures FrameSink::figures_of(ProcessIndex index, const ProcessStats& pro
   return figures;
 }
 
-ProcessDetails FrameSink::details_of(ProcessIndex index) {
+ProcessDetails IntervalSink::details_of(ProcessIndex index) {
   if (registry_ == nullptr || !before_.contains(index)) return {};
   const ProcessInfo& info = registry_->process(index);
   const StatsReport report = stats_.report(*registry_);
@@ -234,7 +234,7 @@ ProcessDetails FrameSink::details_of(ProcessIndex index) {
   return {};
 }
 
-ProcessDetails FrameSink::details_of(ProcessIndex index, const ProcessStats& process) {
+ProcessDetails IntervalSink::details_of(ProcessIndex index, const ProcessStats& process) {
   ProcessDetails details{.index = index};
   const Activity& activity = activities_[index];
   for (const DomainStats& domain : process.domains) {
@@ -274,7 +274,7 @@ ProcessDetails FrameSink::details_of(ProcessIndex index, const ProcessStats& pro
 }
 
 /// "300ms fiber 3 "worker" on domain 0; kept waiting: fiber 2 "ticker" up to 300ms (sleep)".
-std::vector<std::string> FrameSink::task_lines(ProcessIndex index) const {
+std::vector<std::string> IntervalSink::task_lines(ProcessIndex index) const {
   std::vector<std::string> lines;
   const TaskProgram* const program = tasks_.program(index);
   if (program == nullptr) return lines;
@@ -293,7 +293,7 @@ std::vector<std::string> FrameSink::task_lines(ProcessIndex index) const {
 }
 
 /// What a domain does now.
-std::string FrameSink::state_of(std::int32_t pid, std::uint16_t domain, const Domain* known) const {
+std::string IntervalSink::state_of(std::int32_t pid, std::uint16_t domain, const Domain* known) const {
   TextBuffer text;
   const bool is_in_pause = known != nullptr && known->pause_since_ns;
   if (is_in_pause) print(text, "in a pause for {}", Duration{rise(now_ns_, *known->pause_since_ns)});
@@ -317,13 +317,13 @@ std::string FrameSink::state_of(std::int32_t pid, std::uint16_t domain, const Do
   return std::string(text.text());
 }
 
-SwitchesSeen FrameSink::switches_seen() const {
+SwitchesSeen IntervalSink::switches_seen() const {
   if (!analyzer_.scheduler_seen()) return SwitchesSeen::none;
   return analyzer_.threads().sees_all() ? SwitchesSeen::all : SwitchesSeen::ocaml;
 }
 
 /// "31.7ms of server/4242: waited for domain 1 ...", the second part without `with_program`.
-std::string FrameSink::sentence_about(const PauseDetails& pause, bool with_program) const {
+std::string IntervalSink::sentence_about(const PauseDetails& pause, bool with_program) const {
   TextBuffer text;
   print(text, "{}", Duration{pause.duration_ns()});
   if (with_program) print(text, " in {}", ProcessName{pause.comm, pause.domain.pid});
@@ -332,7 +332,7 @@ std::string FrameSink::sentence_about(const PauseDetails& pause, bool with_progr
   return std::string(text.text());
 }
 
-CauseGroups& FrameSink::causes_of(Activity& activity) {
+CauseGroups& IntervalSink::causes_of(Activity& activity) {
   if (activity.causes != nullptr) return *activity.causes;
   if (with_causes_ >= max_with_causes) {
     // The one that matters least makes room.
@@ -347,11 +347,11 @@ CauseGroups& FrameSink::causes_of(Activity& activity) {
   return *activity.causes;
 }
 
-void FrameSink::on_pause_begun(const DomainLife& domain, std::uint64_t time_ns) {
+void IntervalSink::on_pause_begun(const DomainLife& domain, std::uint64_t time_ns) {
   activities_[domain.process].domains[domain.domain].pause_since_ns = time_ns;
 }
 
-void FrameSink::on_pause_details(PauseDetails&& pause) {
+void IntervalSink::on_pause_details(PauseDetails&& pause) {
   Activity& activity = activities_[pause.domain.process];
   Domain& domain = activity.domains[pause.domain.domain];
   const std::uint64_t ns = pause.duration_ns();
@@ -373,16 +373,16 @@ void FrameSink::on_pause_details(PauseDetails&& pause) {
   if (!worst_ || ns > worst_->duration_ns()) worst_ = std::move(pause);
 }
 
-void FrameSink::on_unfinished(const DomainLife& domain, const PhaseEnd& /*root*/, Unfinished /*reason*/) {
+void IntervalSink::on_unfinished(const DomainLife& domain, const PhaseEnd& /*root*/, Unfinished /*reason*/) {
   activities_[domain.process].domains[domain.domain].pause_since_ns.reset();
 }
 
-void FrameSink::on_domain_gone(const DomainLife& domain, std::uint64_t /*time_ns*/) {
+void IntervalSink::on_domain_gone(const DomainLife& domain, std::uint64_t /*time_ns*/) {
   const auto activity = activities_.find(domain.process);
   if (activity != activities_.end()) activity->second.domains.erase(domain.domain);
 }
 
-void FrameSink::on_thread_interval(const ThreadInterval& interval) {
+void IntervalSink::on_thread_interval(const ThreadInterval& interval) {
   if (interval.state != ThreadState::runnable && interval.state != ThreadState::on_cpu) return;
   ThreadTime* known = recent_times_.find(thread_times_, interval.pid);
   if (known == nullptr) known = &thread_times_[interval.pid];

@@ -68,11 +68,12 @@ struct ProcessDetails {
   std::size_t other_spans = 0;        ///< names that are not listed
 };
 
-struct Frame {
+/// The figures of all processes in an interval.
+struct Interval {
   std::uint64_t time_ns = 0;      ///< its end, CLOCK_MONOTONIC
   std::uint64_t realtime_ns = 0;  ///< the same, CLOCK_REALTIME; 0: unknown
   std::uint64_t elapsed_ns = 0;   ///< since the start of the run
-  std::uint64_t interval_ns = 0;
+  std::uint64_t length_ns = 0;
   bool is_partial = false;                  ///< the stream ended before the interval did
   std::vector<ProcessFigures> processes{};  ///< that run, or ended in the interval, by index
   std::uint64_t events = 0, lost_words = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "top/frame_text.hpp"
+#include "top/interval_text.hpp"
 
 #include <algorithm>
 
@@ -18,35 +18,35 @@ struct Span {
 
 }  // namespace
 
-std::string time_text(const Frame& frame) {
+std::string time_text(const Interval& interval) {
   constexpr std::uint64_t ns_per_s = 1'000'000'000;
-  if (frame.realtime_ns == 0) return fmt::format("{} s", frame.elapsed_ns / ns_per_s);
+  if (interval.realtime_ns == 0) return fmt::format("{} s", interval.elapsed_ns / ns_per_s);
   TextBuffer text;
-  add_time_of_day(text, frame.realtime_ns);
+  add_time_of_day(text, interval.realtime_ns);
   return std::string(text.text().substr(0, text.text().find('.')));
 }
 
-std::string totals_text(const Frame& frame) {
-  const double seconds = static_cast<double>(frame.interval_ns) / 1e9;
-  const auto rate = static_cast<std::uint64_t>(seconds > 0 ? static_cast<double>(frame.events) / seconds : 0);
-  std::string text = fmt::format("{}, {} events/s", Counted{frame.processes.size(), "OCaml process", "OCaml processes"},
-                                 Grouped{rate});
-  if (frame.is_partial) text += fmt::format(", of the last {} only", Duration{frame.interval_ns});
-  if (frame.lost_words > 0) text += fmt::format(", {} lost!", Counted{frame.lost_words, "word", "words"});
-  if (frame.dropped > 0)
-    text += fmt::format(", {} lost!", Counted{frame.dropped, "scheduler event", "scheduler events"});
+std::string totals_text(const Interval& interval) {
+  const double seconds = static_cast<double>(interval.length_ns) / 1e9;
+  const auto rate = static_cast<std::uint64_t>(seconds > 0 ? static_cast<double>(interval.events) / seconds : 0);
+  std::string text = fmt::format("{}, {} events/s",
+                                 Counted{interval.processes.size(), "OCaml process", "OCaml processes"}, Grouped{rate});
+  if (interval.is_partial) text += fmt::format(", of the last {} only", Duration{interval.length_ns});
+  if (interval.lost_words > 0) text += fmt::format(", {} lost!", Counted{interval.lost_words, "word", "words"});
+  if (interval.dropped > 0)
+    text += fmt::format(", {} lost!", Counted{interval.dropped, "scheduler event", "scheduler events"});
   return text;
 }
 
-std::string frame_text(const Frame& frame, const Column* sorted_by, std::size_t width) {
+std::string interval_text(const Interval& interval, const Column* sorted_by, std::size_t width) {
   TextBuffer out;
-  print(out, "{}: {}\n", time_text(frame), totals_text(frame));
-  if (!frame.worst.empty()) print(out, "longest pause: {}\n", frame.worst);
+  print(out, "{}: {}\n", time_text(interval), totals_text(interval));
+  if (!interval.worst.empty()) print(out, "longest pause: {}\n", interval.worst);
   TextTable table;
   const std::vector<const Column*> columns = columns_within(width == 0 ? SIZE_MAX : width, sorted_by);
   for (const Column* const column : columns)
     table.column(column->title, column->width, column->is_text ? TextTable::Align::left : TextTable::Align::right);
-  for (const ProcessFigures* const process : sorted(frame.processes, sorted_by)) {
+  for (const ProcessFigures* const process : sorted(interval.processes, sorted_by)) {
     table.row();
     for (const Column* const column : columns) table.cell(cell_of(*column, *process));
   }
@@ -55,18 +55,18 @@ std::string frame_text(const Frame& frame, const Column* sorted_by, std::size_t 
   return std::string(out.text());
 }
 
-std::string frame_json(const Frame& frame, const RunHeader& run, const Column* sorted_by) {
+std::string interval_json(const Interval& interval, const RunHeader& run, const Column* sorted_by) {
   JsonWriter json;
   json.object([&] {
     add_type(json, "top", run.version);
-    add_span(json, Span{.start_ns = frame.time_ns - frame.interval_ns,
-                        .end_ns = frame.time_ns,
+    add_span(json, Span{.start_ns = interval.time_ns - interval.length_ns,
+                        .end_ns = interval.time_ns,
                         .run_ns = run.start_ns,
                         .run_realtime_ns = run.start_realtime_ns});
-    json.member("scheduler_dropped", frame.dropped);
-    if (!frame.worst.empty()) json.member("longest_pause", std::string_view(frame.worst));
+    json.member("scheduler_dropped", interval.dropped);
+    if (!interval.worst.empty()) json.member("longest_pause", std::string_view(interval.worst));
     json.key("processes").array([&] {
-      for (const ProcessFigures* const process : sorted(frame.processes, sorted_by)) {
+      for (const ProcessFigures* const process : sorted(interval.processes, sorted_by)) {
         json.object([&] {
           json.member("pid", process->pid);
           json.member("comm", process->comm);

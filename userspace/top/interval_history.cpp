@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "top/frame_history.hpp"
+#include "top/interval_history.hpp"
 
 #include <algorithm>
 #include <array>
@@ -23,24 +23,24 @@ std::size_t pause_level(std::uint64_t ns) {
 
 }  // namespace
 
-void FrameHistory::add(Frame&& frame) {
-  bytes_ += frame.bytes();
-  frames_.push_back(std::move(frame));
-  while (bytes_ > max_bytes_ && frames_.size() > 1) {
-    bytes_ -= frames_.front().bytes();
-    frames_.pop_front();
+void IntervalHistory::add(Interval&& interval) {
+  bytes_ += interval.bytes();
+  intervals_.push_back(std::move(interval));
+  while (bytes_ > max_bytes_ && intervals_.size() > 1) {
+    bytes_ -= intervals_.front().bytes();
+    intervals_.pop_front();
     ++forgotten_;
   }
 }
 
 /// The greatest value of each character, if there is one.
 template <typename Value>
-std::string FrameHistory::line(std::size_t number, std::size_t frames, std::size_t width, Value value) const {
-  const std::size_t per_character = (frames + width - 1) / std::max<std::size_t>(width, 1);
+std::string IntervalHistory::line(std::size_t number, std::size_t intervals, std::size_t width, Value value) const {
+  const std::size_t per_character = (intervals + width - 1) / std::max<std::size_t>(width, 1);
   std::vector<std::optional<std::uint64_t>> values(width);
   for (std::size_t back = 0; back < std::min(width * per_character, number + 1); ++back) {
     std::optional<std::uint64_t>& greatest = values[width - 1 - back / per_character];
-    if (const std::optional<std::uint64_t> one = value(frames_[number - back]))
+    if (const std::optional<std::uint64_t> one = value(intervals_[number - back]))
       greatest = std::max(greatest.value_or(0), *one);
   }
   std::uint64_t least = UINT64_MAX, most = 0;
@@ -54,27 +54,27 @@ std::string FrameHistory::line(std::size_t number, std::size_t frames, std::size
   return text;
 }
 
-std::string FrameHistory::pauses_line(ProcessIndex process, std::size_t number, std::size_t frames,
-                                      std::size_t width) const {
+std::string IntervalHistory::pauses_line(ProcessIndex process, std::size_t number, std::size_t intervals,
+                                         std::size_t width) const {
   struct WorstPause {
     ProcessIndex process;
-    std::optional<std::uint64_t> operator()(const Frame& frame) const {
-      const ProcessFigures* const figures = frame.find(process);
+    std::optional<std::uint64_t> operator()(const Interval& interval) const {
+      const ProcessFigures* const figures = interval.find(process);
       return figures != nullptr ? std::optional(figures->worst_ns) : std::nullopt;
     }
     static std::size_t level(std::uint64_t ns, std::uint64_t /*least*/, std::uint64_t /*most*/) {
       return pause_level(ns);
     }
   };
-  return line(number, frames, width, WorstPause{process});
+  return line(number, intervals, width, WorstPause{process});
 }
 
-std::string FrameHistory::heap_line(ProcessIndex process, std::size_t number, std::size_t frames,
-                                    std::size_t width) const {
+std::string IntervalHistory::heap_line(ProcessIndex process, std::size_t number, std::size_t intervals,
+                                       std::size_t width) const {
   struct HeapSize {
     ProcessIndex process;
-    std::optional<std::uint64_t> operator()(const Frame& frame) const {
-      const ProcessFigures* const figures = frame.find(process);
+    std::optional<std::uint64_t> operator()(const Interval& interval) const {
+      const ProcessFigures* const figures = interval.find(process);
       return figures != nullptr ? figures->heap_bytes : std::nullopt;
     }
     static std::size_t level(std::uint64_t bytes, std::uint64_t least, std::uint64_t most) {
@@ -83,7 +83,7 @@ std::string FrameHistory::heap_line(ProcessIndex process, std::size_t number, st
       return 1 + static_cast<std::size_t>(share * (levels - 1));
     }
   };
-  return line(number, frames, width, HeapSize{process});
+  return line(number, intervals, width, HeapSize{process});
 }
 
 }  // namespace rtev::top
