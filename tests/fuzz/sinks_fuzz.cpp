@@ -5,8 +5,8 @@
 
 #include "analysis/diff/diff_report.hpp"
 #include "analysis/diff/recorded_run_sink.hpp"
+#include "analysis/html_report/html_report_sink.hpp"
 #include "analysis/latency/latency_sink.hpp"
-#include "analysis/page/page_sink.hpp"
 #include "analysis/pauses/pauses_sink.hpp"
 #include "analysis/profile/profile_sink.hpp"
 #include "analysis/spans/spans_sink.hpp"
@@ -16,7 +16,7 @@
 #include "formats/format_table.hpp"
 #include "formats/output/output.hpp"
 #include "formats/profile/profile_files.hpp"
-#include "formats/report/report_page.hpp"
+#include "formats/report/html_report.hpp"
 #include "formats/text/run_summary.hpp"
 #include "fuzz/fuzzing.hpp"
 #include "recording/replay.hpp"
@@ -289,17 +289,17 @@ void check_profile(std::uint8_t way, HostileWorld& world) {
   check_text(folded_stacks(report));
   check_json(speedscope_profile(report));
   check(!pprof_profile(report).empty(), "a profile for pprof");
-  check_text(flame_graph_page(report));
+  check_text(flame_graph_html(report));
 }
 
-void check_page(HostileWorld& world) {
-  PageSink sink({.input = "trace.fxt", .max_bytes = std::size_t{1} << 16});
+void check_html_report(HostileWorld& world) {
+  HtmlReportSink sink({.input = "trace.fxt", .max_bytes = std::size_t{1} << 16});
   world.run(sink);
-  PageReport report = sink.report(world.registry());
+  HtmlReport report = sink.report(world.registry());
   for (const Finding& finding : report.findings)
     check_text(finding.title + finding.text + finding.next + finding.command);
-  check_text(report_page(report));
-  check_json(report_page_json(report));
+  check_text(html_report(report));
+  check_json(html_report_json(report));
 }
 
 void check_diff(HostileWorld& world) {
@@ -353,7 +353,7 @@ void sinks(Bytes bytes) {
       return json ? check_lines(output.text()) : check_text(output.text());
     }
     case 8: {
-      if (way >= 240) return check_page(world);
+      if (way >= 240) return check_html_report(world);
       if (way >= 224) return check_profile(input.take<std::uint8_t>(), world);
       if (way >= 192) {
         Stalls stalls({.min_ns = 100, .full = (way & 32) != 0});

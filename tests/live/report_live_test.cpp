@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The page of `rtev-bpf report`: of real programs, and in a real browser.
+// The HTML report: of real programs, and in a real browser.
 #include <cstdlib>
 #include <fstream>
 #include <utility>
 
 #include "live/analysis_fixture.hpp"
 #include "support/files.hpp"
-#include "support/page_data.hpp"
+#include "support/html_report_data.hpp"
 
 namespace rtev::test {
 namespace {
@@ -17,9 +17,9 @@ using testing::Not;
 
 class ReportLive : public AnalysisLive {
  protected:
-  std::string made_page(const std::string& name, const std::string& everywhere, std::uint64_t rounds) {
+  std::string made_report(const std::string& name, const std::string& everywhere, std::uint64_t rounds) {
     std::string path = dir / name;
-    std::ofstream(path) << page_of_made_stream(everywhere, rounds);
+    std::ofstream(path) << report_of_made_stream(everywhere, rounds);
     return path;
   }
 
@@ -46,7 +46,7 @@ TEST_F(ReportLive, ItsFiguresAreThoseOfTheOtherReports) {
   const Outcome outcome = run_tool({"report", "-i", recorded.path, "-o", path});
   EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("wrote " + path));
-  const Json data = page_data_of(read_file(path));
+  const Json data = report_data_of(read_file(path));
   for (const char* const name : {"stats", "latency", "pauses", "stalls"})
     EXPECT_EQ(data[name], report({name, "-i", recorded.path})) << name;
   EXPECT_GT(data["latency"]["all"]["count"], 0);
@@ -56,15 +56,15 @@ TEST_F(ReportLive, OfAProgramThatItStarts) {
   const std::string path = dir / "live.html";
   const Outcome outcome = run_tool({"report", "--stacks", "-o", path, "--", ocaml_program("collections"), "20"});
   EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
-  const Json data = page_data_of(read_file(path));
+  const Json data = report_data_of(read_file(path));
   EXPECT_EQ(data["processes"], 1);
   EXPECT_EQ(data["input"], "");
   EXPECT_FALSE(data["findings"].empty());
 }
 
-TEST_F(ReportLive, OnlyAPageIsWritten) {
+TEST_F(ReportLive, OnlyHtmlIsWritten) {
   const Recorded recorded = record("short.fxt", {ocaml_program("hello")});
-  const Outcome refused = run_tool({"report", "-i", recorded.path, "-o", dir / "page.json"});
+  const Outcome refused = run_tool({"report", "-i", recorded.path, "-o", dir / "report.json"});
   EXPECT_EQ(refused.status.code(), 2) << refused.err;
   EXPECT_THAT(refused.err, HasSubstr("give a file with the suffix .html"));
   const Outcome outcome = run_tool({"report", "-i", recorded.path, "-o", "-"});
@@ -82,8 +82,8 @@ TEST_F(ReportLive, InABrowser) {
   run_tool({"report", "--stacks", "-o", late, "--", "sh", "-c", "exec timeout 2 \"$0\" 60 < /dev/null > /dev/null",
             ocaml_program("late_domain")});
   const std::string hostile =
-      made_page("hostile.html", "</script><script>owned=1</script><img src=x onerror=owned=1>\x1b[2J\u202e", 30);
-  const std::string empty = made_page("empty.html", "server", 0);
+      made_report("hostile.html", "</script><script>owned=1</script><img src=x onerror=owned=1>\x1b[2J\u202e", 30);
+  const std::string empty = made_report("empty.html", "server", 0);
 
   const std::vector<Json> found = in_browser({late, hostile, empty});
   ASSERT_EQ(found.size(), 3U);

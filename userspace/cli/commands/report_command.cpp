@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// rtev-bpf report: everything about a run on one page.
+// rtev-bpf report: everything about a run in one HTML file.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "analysis/page/page_sink.hpp"
+#include "analysis/html_report/html_report_sink.hpp"
 #include "base/escape.hpp"
 #include "base/help_formatter.hpp"
 #include "base/text_format.hpp"
@@ -16,16 +16,16 @@
 #include "cli/output_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/reading.hpp"
-#include "formats/report/report_page.hpp"
+#include "formats/report/html_report.hpp"
 
 namespace rtev::cli {
 namespace {
 
 constexpr const char* report_footer =
-    "The page is one HTML file that loads nothing: send it to a colleague, keep it with a release. It begins with what "
-    "was found, the worst first, each with what to do next. Then come the pauses over time and by cause, the worst "
-    "ones drawn with what all domains did, heap and rates, phases, user spans, flame graphs, and what was lost. Its "
-    "figures are those of latency, pauses and stats of the same events. With --stacks it says in which line of the "
+    "The report is one HTML file that loads nothing: send it to a colleague, keep it with a release. It begins with "
+    "what was found, the worst first, each with what to do next. Then come the pauses over time and by cause, the "
+    "worst ones drawn with what all domains did, heap and rates, phases, user spans, flame graphs, and what was lost. "
+    "Its figures are those of latency, pauses and stats of the same events. With --stacks it says in which line of the "
     "program a pause waited or worked.\n"
     "\n"
     "Examples:\n"
@@ -33,7 +33,7 @@ constexpr const char* report_footer =
     "  rtev-bpf report --stacks -- ./server          of a program that it starts, until it ends\n"
     "  rtev-bpf report -p 1234 -d 10s -o now.html    of a process, for ten seconds";
 
-constexpr std::string_view page_suffix = ".html";
+constexpr std::string_view html_suffix = ".html";
 
 int run_report(const AnalysisOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
@@ -43,12 +43,12 @@ int run_report(const AnalysisOptions& options, const Invocation& invocation) {
                         .subject = "a terminal",
                         .why = "it is a page for a browser",
                         .hint = "give a file with -o, or redirect stdout"});
-  PageSink page({.input = input_argument(options.input), .max_bytes = options.memory_limit / 4});
+  HtmlReportSink sink({.input = input_argument(options.input), .max_bytes = options.memory_limit / 4});
   bool has_processes = false;
-  const int status = analyse(options, invocation, page, **output, [&](const Registry& registry) {
-    PageReport report = page.report(registry);
+  const int status = analyse(options, invocation, sink, **output, [&](const Registry& registry) {
+    HtmlReport report = sink.report(registry);
     has_processes = report.stats.process_count > 0;
-    return report_page(std::move(report));
+    return html_report(std::move(report));
   });
   const bool is_written = has_processes && !(*output)->error() && (*output)->written() > 0;
   if (is_written && (*output)->is_regular_file() && !options.quiet)
@@ -56,18 +56,18 @@ int run_report(const AnalysisOptions& options, const Invocation& invocation) {
   return status;
 }
 
-/// After the parsing: gives the page a name, and refuses one of something else.
-void complete_page(const CLI::App& app, AnalysisOptions& options) {
-  if (app.count("--output") == 0 || options.output == unnamed_file) options.output = default_file_name(page_suffix);
+/// After the parsing: gives the report a name, and refuses one of something else.
+void complete_report_name(const CLI::App& app, AnalysisOptions& options) {
+  if (app.count("--output") == 0 || options.output == unnamed_file) options.output = default_file_name(html_suffix);
   if (options.output.empty()) throw CLI::ValidationError("--output", "the file name is empty");
   const std::string_view name = options.output;
   const std::size_t dot = name.substr(name.rfind('/') + 1).rfind('.');
   if (dot == std::string_view::npos || dot == 0 || name == "-" || name.starts_with("/dev/") ||
-      name.ends_with(page_suffix) || name.ends_with(".htm"))
+      name.ends_with(html_suffix) || name.ends_with(".htm"))
     return;
   throw CLI::ParseError(
       fmt::format("cannot write to {}: a report is an HTML page\nhint: give a file with the suffix {}",
-                  escaped(options.output), page_suffix),
+                  escaped(options.output), html_suffix),
       CLI::ExitCodes::ValidationError);
 }
 
@@ -75,15 +75,15 @@ void complete_page(const CLI::App& app, AnalysisOptions& options) {
 
 Subcommand add_report_command(CLI::App& root) {
   auto options = std::make_shared<AnalysisOptions>();
-  options->file_suffixes = {page_suffix};
+  options->file_suffixes = {html_suffix};
   CLI::App* const app = root.add_subcommand("report", "write one HTML page: findings, pauses, heap and flame graphs");
   app->footer(report_footer);
   add_analysis_options(*app, *options);
   app->remove_option(app->get_option("--format"));
   app->get_option("--output")->description("the file to write (default: rtev-HOST-TIME.html), or - for stdout");
-  set_values(*app, *app->get_option("--output"), {.suffixes = {std::string(page_suffix)}});
+  set_values(*app, *app->get_option("--output"), {.suffixes = {std::string(html_suffix)}});
   app->get_option("--verbose")->description("when it traces, also print messages of libbpf");
-  app->final_callback([app, options] { complete_page(*app, *options); });
+  app->final_callback([app, options] { complete_report_name(*app, *options); });
   return {.app = app,
           .run = [options](const Invocation& invocation) { return run_report(*options, invocation); },
           .takes_command = true};

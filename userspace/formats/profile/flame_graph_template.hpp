@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page of an interactive flame graph without its data.
+// The HTML of an interactive flame graph without its data.
 #pragma once
 
 #include <string_view>

@@ -39,7 +39,7 @@ std::string profile_file(const ProfileReport& report, ProfileFile file) {
     case ProfileFile::speedscope:
       return speedscope_profile(report);
     case ProfileFile::html:
-      return flame_graph_page(report);
+      return flame_graph_html(report);
   }
   return {};
 }

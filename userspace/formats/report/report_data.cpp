@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The data of the page of `rtev-bpf report`: the JSON reports as other subcommands write them, and what is drawn
+// The data of the HTML report: the JSON reports as other subcommands write them, and what is drawn
 // besides.
 #include <fmt/format.h>
 
@@ -15,16 +15,17 @@
 #include "analysis/report_json.hpp"
 #include "analysis/report_text.hpp"
 #include "formats/profile/profile_files.hpp"
-#include "formats/report/report_page.hpp"
+#include "formats/report/html_report.hpp"
 #include "formats/report/timeline_json.hpp"
 #include "formats/run_json.hpp"
 
 namespace rtev {
 namespace {
 
-/// What a page has of things that a hostile or very large run has without limit. The page says how many there are.
-constexpr std::size_t max_page_processes = 40, max_page_domains = 64, max_page_spans = 60, max_page_slowest = 3,
-                      max_page_stalls = 10, max_page_loops = 20, max_page_nodes = 20'000, max_page_arrivals = 32;
+/// What a report has of things that a hostile or very large run has without limit. The report says how many there are.
+constexpr std::size_t max_report_processes = 40, max_report_domains = 64, max_report_spans = 60, max_report_slowest = 3,
+                      max_report_stalls = 10, max_report_loops = 20, max_report_nodes = 20'000,
+                      max_report_arrivals = 32;
 
 template <typename Elements>
 void cut(Elements& elements, std::size_t most) {
@@ -36,9 +37,9 @@ std::string_view without_newline(std::string_view json) {
   return json.substr(0, json.find_last_not_of('\n') + 1);
 }
 
-class PageData {
+class ReportData {
  public:
-  explicit PageData(PageReport& report) : report_(report) {}
+  explicit ReportData(HtmlReport& report) : report_(report) {}
 
   std::string text() {
     processes_ = report_.stats.processes.size();
@@ -65,7 +66,7 @@ class PageData {
       arrivals();
       timelines();
       json_.key("profiles").array([&] {
-        for (const ProfileReport& profile : report_.profiles) json_.raw(flame_graph_json(profile, max_page_nodes));
+        for (const ProfileReport& profile : report_.profiles) json_.raw(flame_graph_json(profile, max_report_nodes));
       });
     });
     return std::string(json_.text());
@@ -73,20 +74,20 @@ class PageData {
 
  private:
   void bound() {
-    cut(report_.stats.processes, max_page_processes);
-    for (ProcessStats& process : report_.stats.processes) cut(process.domains, max_page_domains);
-    cut(report_.latency.processes, max_page_processes);
-    for (LatencyReport::Process& process : report_.latency.processes) cut(process.domains, max_page_domains);
-    cut(report_.spans.groups, max_page_spans);
-    for (SpanGroup& group : report_.spans.groups) cut(group.slowest, max_page_slowest);
+    cut(report_.stats.processes, max_report_processes);
+    for (ProcessStats& process : report_.stats.processes) cut(process.domains, max_report_domains);
+    cut(report_.latency.processes, max_report_processes);
+    for (LatencyReport::Process& process : report_.latency.processes) cut(process.domains, max_report_domains);
+    cut(report_.spans.groups, max_report_spans);
+    for (SpanGroup& group : report_.spans.groups) cut(group.slowest, max_report_slowest);
     stalls_ = *report_.stalls;
-    cut(stalls_.programs, max_page_loops);
-    for (LoopProgram& program : stalls_.programs) cut(program.stalls, max_page_stalls);
+    cut(stalls_.programs, max_report_loops);
+    for (LoopProgram& program : stalls_.programs) cut(program.stalls, max_report_stalls);
     tasks_ = *report_.tasks;
-    cut(tasks_.programs, max_page_loops);
+    cut(tasks_.programs, max_report_loops);
     for (TaskProgram& program : tasks_.programs) {
-      cut(program.longest, max_page_stalls);
-      cut(program.operations, max_page_loops);
+      cut(program.longest, max_report_stalls);
+      cut(program.operations, max_report_loops);
     }
   }
 
@@ -139,14 +140,14 @@ class PageData {
     });
   }
 
-  void column(std::string_view name, std::uint64_t PageColumn::* figure) {
+  void column(std::string_view name, std::uint64_t ReportColumn::* figure) {
     json_.key(name).array([&] {
-      for (const PageColumn& column : report_.series->columns().columns()) json_.value(column.*figure);
+      for (const ReportColumn& column : report_.series->columns().columns()) json_.value(column.*figure);
     });
   }
 
   void series() {
-    const TimeColumns<PageColumn>& columns = report_.series->columns();
+    const TimeColumns<ReportColumn>& columns = report_.series->columns();
     json_.key("series").object([&] {
       json_.member("begin_ns", columns.start_ns());
       json_.member("width_ns", columns.width_ns());
@@ -154,7 +155,7 @@ class PageData {
       // Three numbers each: column, length, count.
       json_.key("pauses").array([&] {
         for (std::size_t x = 0; x < columns.columns().size(); ++x) {
-          for (std::size_t y = 0; y < PageColumn::length_count; ++y) {
+          for (std::size_t y = 0; y < ReportColumn::length_count; ++y) {
             const std::uint32_t count = columns.columns()[x].pauses[y];
             if (count == 0) continue;
             json_.value(x);
@@ -163,15 +164,15 @@ class PageData {
           }
         }
       });
-      column("longest_ns", &PageColumn::longest_ns);
-      column("paused_ns", &PageColumn::paused_ns);
-      column("sections", &PageColumn::sections);
-      column("longest_arrival_ns", &PageColumn::longest_arrival_ns);
-      column("minor_bytes", &PageColumn::minor_bytes);
-      column("promoted_bytes", &PageColumn::promoted_bytes);
-      column("explicit_calls", &PageColumn::explicit_calls);
-      column("events", &PageColumn::events);
-      column("lost_words", &PageColumn::lost_words);
+      column("longest_ns", &ReportColumn::longest_ns);
+      column("paused_ns", &ReportColumn::paused_ns);
+      column("sections", &ReportColumn::sections);
+      column("longest_arrival_ns", &ReportColumn::longest_arrival_ns);
+      column("minor_bytes", &ReportColumn::minor_bytes);
+      column("promoted_bytes", &ReportColumn::promoted_bytes);
+      column("explicit_calls", &ReportColumn::explicit_calls);
+      column("events", &ReportColumn::events);
+      column("lost_words", &ReportColumn::lost_words);
     });
   }
 
@@ -180,7 +181,7 @@ class PageData {
       add_distribution(json_, report_.series->arrivals());
       json_.key("last").array([&] {
         auto last = report_.series->last_arrivals();
-        cut(last, max_page_arrivals);
+        cut(last, max_report_arrivals);
         for (const LastArrival& domain : last) {
           json_.object([&] {
             json_.member("pid", domain.pid);
@@ -215,7 +216,7 @@ class PageData {
     });
   }
 
-  PageReport& report_;
+  HtmlReport& report_;
   StallsReport stalls_{};
   TasksReport tasks_{};
   std::size_t processes_ = 0;
@@ -224,8 +225,8 @@ class PageData {
 
 }  // namespace
 
-std::string report_page_json(PageReport& report) {
-  return PageData(report).text();
+std::string html_report_json(HtmlReport& report) {
+  return ReportData(report).text();
 }
 
 }  // namespace rtev

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "formats/profile/flame_graph_script.hpp"
-#include "formats/report/report_page.hpp"
+#include "formats/report/html_report.hpp"
 #include "formats/report/report_scripts.hpp"
 
 namespace rtev {
@@ -69,7 +69,7 @@ std::string report_script() {
 }
 
 std::string_view report_basics_script() {
-  // Names of programs reach the page as text nodes only.
+  // Names of programs get into the document as text nodes only.
   return R"js(
 const { max, min } = Math;
 let data;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The JavaScript of the page of `rtev-bpf report`, in parts that share one scope: see report_script().
+// The JavaScript of the HTML report, in parts that share one scope: see report_script().
 #pragma once
 
 #include <string_view>
@@ -16,7 +16,7 @@ std::string_view report_charts_script();
 std::string_view report_pauses_script();
 /// What stands beside these timelines: tables, stacks, the section itself.
 std::string_view report_pause_details_script();
-/// Tables, flame graphs, method, and what puts the page together.
+/// Tables, flame graphs, method, and what puts the report together.
 std::string_view report_sections_script();
 
 }  // namespace rtev

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "formats/profile/flame_graph_script.hpp"
-#include "formats/report/report_page.hpp"
+#include "formats/report/html_report.hpp"
 
 namespace rtev {
 

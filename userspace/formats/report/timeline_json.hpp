@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The timeline of a pause in the data of a page.
+// The timeline of a pause in the data of an HTML report.
 #pragma once
 
-#include "analysis/page/pause_timelines.hpp"
+#include "analysis/html_report/pause_timelines.hpp"
 #include "base/json_writer.hpp"
 #include "stream/stacks.hpp"
 

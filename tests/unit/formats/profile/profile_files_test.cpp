@@ -22,11 +22,11 @@ class ProfileFilesTest : public ProfileTest {
     samples(200, {"main", "App.run:2", "App.parse:8"}, 1);
     sample(300, a_sample(stack({"main", "App.run:1", "md5"}), 1));
   }
-  /// What the page of a flame graph has.
-  static nlohmann::json page_data(const std::string& page) {
+  /// The data of a flame graph.
+  static nlohmann::json html_data(const std::string& html) {
     const std::string begin = "<script id=\"data\" type=\"application/json\">";
-    const std::size_t at = page.find(begin) + begin.size();
-    return nlohmann::json::parse(page.substr(at, page.find("</script>", at) - at));
+    const std::size_t at = html.find(begin) + begin.size();
+    return nlohmann::json::parse(html.substr(at, html.find("</script>", at) - at));
   }
 };
 
@@ -101,13 +101,13 @@ TEST_F(ProfileFilesTest, SpeedscopeHasAProfileForEachDomain) {
   EXPECT_THAT(frames, ElementsAre("main", "App.run", "App.parse"));
 }
 
-TEST_F(ProfileFilesTest, FlameGraphPage) {
+TEST_F(ProfileFilesTest, FlameGraphHtml) {
   run();
-  const std::string page = flame_graph_page(report());
-  EXPECT_THAT(page, HasSubstr("<title>CPU time of server/4242</title>"));
-  EXPECT_THAT(page, Not(HasSubstr("http://")));
-  EXPECT_THAT(page, Not(HasSubstr("https://")));
-  const auto data = page_data(page);
+  const std::string html = flame_graph_html(report());
+  EXPECT_THAT(html, HasSubstr("<title>CPU time of server/4242</title>"));
+  EXPECT_THAT(html, Not(HasSubstr("http://")));
+  EXPECT_THAT(html, Not(HasSubstr("https://")));
+  const auto data = html_data(html);
   // all, the process, main, App.run, App.parse, md5
   ASSERT_EQ(data["nodes"].size(), 4u * 6);
   EXPECT_EQ(data["nodes"][2], 5 * period);
@@ -125,7 +125,7 @@ TEST_F(ProfileFilesTest, OfAComparisonTheyHaveWhatIsInside) {
   const ProfileReport found = report();
   EXPECT_EQ(folded_stacks(found), "server/4242;App.slow 2\n");
   EXPECT_THAT(read_pprof(pprof_profile(found)).stacks, SizeIs(1));
-  EXPECT_EQ(page_data(flame_graph_page(found))["nodes"][3], 2);
+  EXPECT_EQ(html_data(flame_graph_html(found))["nodes"][3], 2);
 }
 
 TEST_F(ProfileFilesTest, WithoutSamplesTheyAreValid) {
@@ -133,7 +133,7 @@ TEST_F(ProfileFilesTest, WithoutSamplesTheyAreValid) {
   EXPECT_EQ(folded_stacks(found), "");
   EXPECT_THAT(read_pprof(pprof_profile(found)).stacks, SizeIs(0));
   EXPECT_EQ(nlohmann::json::parse(speedscope_profile(found))["profiles"].size(), 1U);
-  EXPECT_EQ(page_data(flame_graph_page(found))["sentence"], "no samples");
+  EXPECT_EQ(html_data(flame_graph_html(found))["sentence"], "no samples");
 }
 
 TEST_F(ProfileFilesTest, NoNameBreaksThem) {
@@ -155,11 +155,11 @@ TEST_F(ProfileFilesTest, NoNameBreaksThem) {
     EXPECT_TRUE(folded.ends_with(" 1\n"));
     EXPECT_THAT(read_pprof(pprof_profile(found)).stacks.at(0).frames, SizeIs(2));
     EXPECT_TRUE(nlohmann::json::accept(speedscope_profile(found)));
-    const std::string page = flame_graph_page(found);
-    EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
-    EXPECT_THAT(page, Not(HasSubstr("<img")));
-    EXPECT_THAT(page, Not(HasSubstr("<!--")));
-    EXPECT_EQ(page_data(page)["nodes"].size(), 4u * 4);
+    const std::string html = flame_graph_html(found);
+    EXPECT_THAT(html, Not(HasSubstr("<script>alert")));
+    EXPECT_THAT(html, Not(HasSubstr("<img")));
+    EXPECT_THAT(html, Not(HasSubstr("<!--")));
+    EXPECT_EQ(html_data(html)["nodes"].size(), 4u * 4);
   }
 }
 

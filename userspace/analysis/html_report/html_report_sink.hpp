@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `rtev-bpf report`: everything that its page shows.
+// `rtev-bpf report`: everything that the HTML report shows.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/html_report/pause_timelines.hpp"
+#include "analysis/html_report/report_findings.hpp"
+#include "analysis/html_report/report_series.hpp"
 #include "analysis/latency/latency_sink.hpp"
-#include "analysis/page/page_findings.hpp"
-#include "analysis/page/page_series.hpp"
-#include "analysis/page/pause_timelines.hpp"
 #include "analysis/pauses/pauses_sink.hpp"
 #include "analysis/profile/profile_sink.hpp"
 #include "analysis/spans/spans_sink.hpp"
@@ -25,13 +25,13 @@
 
 namespace rtev {
 
-struct PageOptions {
+struct HtmlReportOptions {
   std::string input{};                            ///< PausesReport::input
   std::size_t max_bytes = std::size_t{64} << 20;  ///< of all parts
 };
 
-/// What the page is made of. Refers to the sink and the registry.
-struct PageReport {
+/// What the HTML report is made of. Refers to the sink and the registry.
+struct HtmlReport {
   RunHeader header{};
   RunSummary run{};
   StatsReport stats{};
@@ -41,16 +41,16 @@ struct PageReport {
   const StallsReport* stalls = nullptr;
   const TasksReport* tasks = nullptr;
   std::vector<ProfileReport> profiles{};  ///< those with samples
-  const PageSeries* series = nullptr;
+  const ReportSeries* series = nullptr;
   const PauseTimelines* timelines = nullptr;
   const StackTable* stacks = nullptr;
   std::vector<Finding> findings{};
 };
 
 /// A fold over the stream, by the sinks of the reports whose figures it shows. Memory is bounded. One thread.
-class PageSink final : public Sink {
+class HtmlReportSink final : public Sink {
  public:
-  explicit PageSink(const PageOptions& options);
+  explicit HtmlReportSink(const HtmlReportOptions& options);
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;
@@ -58,7 +58,7 @@ class PageSink final : public Sink {
   void summary(const RunSummary& summary, const Registry& registry) override;
 
   /// After summary(). Valid as long as this object and the registry.
-  PageReport report(const Registry& registry);
+  HtmlReport report(const Registry& registry);
 
  private:
   std::array<Sink*, 9> parts() {
@@ -67,7 +67,7 @@ class PageSink final : public Sink {
 
   std::string input_;
   DiscardingOutput discarded_;  ///< of Latency, which would write its reports itself
-  PageSeries series_;
+  ReportSeries series_;
   PauseTimelines timelines_;
   Stats stats_;
   Latency latency_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the page of `rtev-bpf report` says in words: findings with a score, a figure and what to do next.
+// What the HTML report says in words: findings with a score, a figure and what to do next.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/html_report/report_series.hpp"
 #include "analysis/latency/latency_figures.hpp"
-#include "analysis/page/page_series.hpp"
 #include "analysis/pauses/pauses_report.hpp"
 #include "analysis/stalls/stalls_report.hpp"
 #include "analysis/stats/stats_report.hpp"
@@ -22,7 +22,7 @@ std::string_view to_string(Score score);
 
 struct Finding {
   Score score = Score::ok;
-  std::string_view section{};  ///< of the page that shows it: the id of an element
+  std::string_view section{};  ///< of the report that shows it: the id of an element
   std::string title{};         ///< a few words
   std::string text{};          ///< sentences with figures; names are escaped
   std::string next{};          ///< a sentence; empty: nothing needs to be done
@@ -35,7 +35,7 @@ struct FindingSources {
   const LatencyReport& latency;
   const PausesReport& pauses;
   const StallsReport& stalls;
-  const PageSeries& series;
+  const ReportSeries& series;
   const TasksReport& tasks;
   bool has_stacks = false;
   bool has_allocations = false;  ///< stacks of allocations

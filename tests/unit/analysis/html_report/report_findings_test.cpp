@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the page of `rtev-bpf report` finds, and how it scores that.
-#include "analysis/page/page_findings.hpp"
+// What the HTML report finds, and how it scores that.
+#include "analysis/html_report/report_findings.hpp"
 
 #include <gmock/gmock.h>
 
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/page/page_sink.hpp"
-#include "unit/analysis/page/page_stream.hpp"
+#include "analysis/html_report/html_report_sink.hpp"
+#include "unit/analysis/html_report/html_report_stream.hpp"
 
 namespace rtev::test {
 namespace {
@@ -19,15 +19,15 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class PageFindingsTest : public testing::Test {
+class ReportFindingsTest : public testing::Test {
  protected:
   const std::vector<Finding>& found(const std::string& input = "server.fxt") {
-    sink_ = std::make_unique<PageSink>(PageOptions{.input = input});
+    sink_ = std::make_unique<HtmlReportSink>(HtmlReportOptions{.input = input});
     stream.run(*sink_);
     findings_ = sink_->report(world.registry).findings;
     return findings_;
   }
-  /// The first one of a section of the page.
+  /// The first one of a section of the report.
   Finding of(std::string_view section) {
     const auto at = std::ranges::find(findings_, section, &Finding::section);
     EXPECT_NE(at, findings_.end()) << section;
@@ -35,21 +35,21 @@ class PageFindingsTest : public testing::Test {
   }
 
   World world;
-  PageStream stream{world};
+  HtmlReportStream stream{world};
 
  private:
-  std::unique_ptr<PageSink> sink_;
+  std::unique_ptr<HtmlReportSink> sink_;
   std::vector<Finding> findings_;
 };
 
-TEST_F(PageFindingsTest, TheWorstComesFirst) {
+TEST_F(ReportFindingsTest, TheWorstComesFirst) {
   const auto& findings = found();
   EXPECT_TRUE(std::ranges::is_sorted(findings, std::greater<>(), &Finding::score));
   EXPECT_EQ(findings.front().score, Score::bad);
   EXPECT_EQ(findings.front().section, "heap");
 }
 
-TEST_F(PageFindingsTest, ALateDomainIsNamedWithItsCause) {
+TEST_F(ReportFindingsTest, ALateDomainIsNamedWithItsCause) {
   found();
   const Finding pause = of("worst");
   EXPECT_EQ(pause.score, Score::warning);
@@ -61,7 +61,7 @@ TEST_F(PageFindingsTest, ALateDomainIsNamedWithItsCause) {
   EXPECT_THAT(arrivals.text, HasSubstr("waited for domain 1"));
 }
 
-TEST_F(PageFindingsTest, AGrowingHeapIsNamedWithWhatWasCollected) {
+TEST_F(ReportFindingsTest, AGrowingHeapIsNamedWithWhatWasCollected) {
   found();
   EXPECT_THAT(of("heap").text, HasSubstr("No major cycle ended, so nothing was freed"));
   stream.rounds = 60;
@@ -72,7 +72,7 @@ TEST_F(PageFindingsTest, AGrowingHeapIsNamedWithWhatWasCollected) {
   EXPECT_EQ(of("heap").score, Score::ok);
 }
 
-TEST_F(PageFindingsTest, ExplicitCollectionsAreCounted) {
+TEST_F(ReportFindingsTest, ExplicitCollectionsAreCounted) {
   found();
   stream.collects = true;
   EXPECT_TRUE(std::ranges::any_of(found(), [](const Finding& finding) { return finding.section == "rates"; }));
@@ -81,7 +81,7 @@ TEST_F(PageFindingsTest, ExplicitCollectionsAreCounted) {
   EXPECT_EQ(of("rates").score, Score::warning);
 }
 
-TEST_F(PageFindingsTest, CommandsAreOfTheSameRecordingOrProgram) {
+TEST_F(ReportFindingsTest, CommandsAreOfTheSameRecordingOrProgram) {
   for (const Finding& finding : found("a.fxt"))
     EXPECT_TRUE(!finding.command.contains("-i ") || finding.command.contains("-i a.fxt")) << finding.command;
   found("");
@@ -93,14 +93,14 @@ TEST_F(PageFindingsTest, CommandsAreOfTheSameRecordingOrProgram) {
   }
 }
 
-TEST_F(PageFindingsTest, WithoutEventsItSaysSo) {
+TEST_F(ReportFindingsTest, WithoutEventsItSaysSo) {
   stream.rounds = 0;
   const auto& findings = found();
   EXPECT_EQ(of("pauses").title, "No pauses");
   EXPECT_TRUE(std::ranges::all_of(findings, [](const Finding& one) { return one.score <= Score::info; }));
 }
 
-TEST_F(PageFindingsTest, EachHasATitleATextAndASection) {
+TEST_F(ReportFindingsTest, EachHasATitleATextAndASection) {
   stream.collects = true;
   for (const Finding& finding : found()) {
     EXPECT_THAT(finding.title, testing::Not(IsEmpty()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/page/page_findings.hpp"
+#include "analysis/html_report/report_findings.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The page of `rtev-bpf report`: its figures are those of the reports, it loads nothing, and no name breaks it.
-#include "formats/report/report_page.hpp"
+// The HTML report: its figures are those of the reports, it loads nothing, and no name breaks it.
+#include "formats/report/html_report.hpp"
 
 #include <gmock/gmock.h>
 
@@ -13,8 +13,8 @@
 #include "base/base64.hpp"
 #include "base/sha256.hpp"
 #include "formats/output/output.hpp"
-#include "support/page_data.hpp"
-#include "unit/analysis/page/page_stream.hpp"
+#include "support/html_report_data.hpp"
+#include "unit/analysis/html_report/html_report_stream.hpp"
 
 namespace rtev::test {
 namespace {
@@ -23,21 +23,21 @@ using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-class ReportPageTest : public testing::Test {
+class HtmlReportTest : public testing::Test {
  protected:
-  std::string page() {
-    PageSink sink({.input = "server.fxt"});
+  std::string html() {
+    HtmlReportSink sink({.input = "server.fxt"});
     stream.run(sink);
-    return report_page(sink.report(world.registry));
+    return html_report(sink.report(world.registry));
   }
 
   World world;
-  PageStream stream{world};
+  HtmlReportStream stream{world};
 };
 
-TEST_F(ReportPageTest, ItsFiguresAreThoseOfTheReports) {
+TEST_F(HtmlReportTest, ItsFiguresAreThoseOfTheReports) {
   stream.collects = true;
-  const json data = page_data_of(page());
+  const json data = report_data_of(html());
   Stats stats;
   StringOutput unused;
   Latency latency({}, unused);
@@ -49,13 +49,13 @@ TEST_F(ReportPageTest, ItsFiguresAreThoseOfTheReports) {
   EXPECT_EQ(data["latency"], json::parse(latency.report_json(world.registry)));
   EXPECT_EQ(data["pauses"], json::parse(pauses.report_json()));
   json all_spans = json::parse(spans.report_json());
-  for (json& span : all_spans["spans"]) span["slowest"].get_ref<json::array_t&>().resize(3);  // as many as a page has
+  for (json& span : all_spans["spans"]) span["slowest"].get_ref<json::array_t&>().resize(3);  // as many as a report has
   EXPECT_EQ(data["spans"], all_spans);
   EXPECT_EQ(data["stalls"], json::parse(stalls.report_json()));
 }
 
-TEST_F(ReportPageTest, SumsOverTimeAreThoseOfTheReports) {
-  const json data = page_data_of(page());
+TEST_F(HtmlReportTest, SumsOverTimeAreThoseOfTheReports) {
+  const json data = report_data_of(html());
   const json& series = data["series"];
   std::uint64_t pauses = 0, paused_ns = 0, longest_ns = 0, bytes = 0, sections = 0;
   for (std::size_t i = 2; i < series["pauses"].size(); i += 3) pauses += series["pauses"][i].get<std::uint64_t>();
@@ -75,28 +75,28 @@ TEST_F(ReportPageTest, SumsOverTimeAreThoseOfTheReports) {
   EXPECT_EQ(data["arrivals"]["last"][0]["domain"], 1);
 }
 
-TEST_F(ReportPageTest, EachOfTheWorstPausesHasATimeline) {
-  const json data = page_data_of(page());
+TEST_F(HtmlReportTest, EachOfTheWorstPausesHasATimeline) {
+  const json data = report_data_of(html());
   ASSERT_EQ(data["timeline_of"].size(), data["pauses"]["pauses"].size());
   for (const auto& index : data["timeline_of"]) EXPECT_LT(index.get<std::size_t>(), data["timelines"].size());
   EXPECT_EQ(data["causes"].size(), data["pauses"]["groups"].size());
 }
 
-TEST_F(ReportPageTest, LoadsNothingAndIsSmallWithoutItsData) {
-  const std::string text = page();
+TEST_F(HtmlReportTest, LoadsNothingAndIsSmallWithoutItsData) {
+  const std::string text = html();
   for (const char* const scheme : {"http://", "https://", "ws://", "url(//", "src=", "@import"}) {
     std::string rest = text;
     // The name of a namespace is none of an address.
     for (std::size_t at; (at = rest.find("http://www.w3.org/2000/svg")) != std::string::npos;) rest.erase(at, 26);
     EXPECT_THAT(rest, Not(HasSubstr(scheme)));
   }
-  EXPECT_LE(text.size() - packed_page_data(text).size(), max_report_template_bytes);
+  EXPECT_LE(text.size() - packed_report_data(text).size(), max_report_template_bytes);
   EXPECT_THAT(text, HasSubstr("default-src 'none'; style-src 'sha256-"));
   EXPECT_THAT(text, Not(HasSubstr("unsafe")));
 }
 
-TEST_F(ReportPageTest, ThePolicyAllowsItsOwnScriptAndStyle) {
-  const std::string text = page();
+TEST_F(HtmlReportTest, ThePolicyAllowsItsOwnScriptAndStyle) {
+  const std::string text = html();
   const auto hash = [](const std::string& of) {
     const Sha256 digest = sha256(of);
     return "'sha256-" + base64({reinterpret_cast<const char*>(digest.data()), digest.size()}) + "'";
@@ -106,7 +106,7 @@ TEST_F(ReportPageTest, ThePolicyAllowsItsOwnScriptAndStyle) {
   EXPECT_THAT(policy, HasSubstr("script-src " + hash(text_between(text, "<script>", "</script>"))));
 }
 
-TEST_F(ReportPageTest, NoNameBreaksIt) {
+TEST_F(HtmlReportTest, NoNameBreaksIt) {
   std::vector<std::string> names = hostile_strings();
   names.insert(names.end(), {"</script><script>owned=1</script>", "<!--", "<img src=x onerror=owned=1>", "@@", "{}"});
   stream.rounds = 12;
@@ -114,29 +114,29 @@ TEST_F(ReportPageTest, NoNameBreaksIt) {
     world.registry.process(world.process).comm = name;
     world.registry.process(world.process).exe = name;
     world.user_names[1] = name;
-    const std::string text = page();
+    const std::string text = html();
     EXPECT_THAT(text, Not(HasSubstr("owned")));
     EXPECT_THAT(text, Not(HasSubstr("<img")));
-    EXPECT_NO_THROW(page_data_of(text)) << name;
-    EXPECT_TRUE(std::ranges::all_of(packed_page_data(text),
+    EXPECT_NO_THROW(report_data_of(text)) << name;
+    EXPECT_TRUE(std::ranges::all_of(packed_report_data(text),
                                     [](char c) { return std::isalnum(c) || c == '+' || c == '/' || c == '='; }));
   }
 }
 
-TEST_F(ReportPageTest, WithoutEventsItIsValid) {
+TEST_F(HtmlReportTest, WithoutEventsItIsValid) {
   stream.rounds = 0;
-  const json data = page_data_of(page());
+  const json data = report_data_of(html());
   EXPECT_EQ(data["latency"]["all"]["count"], 0);
   EXPECT_FALSE(data["findings"].empty());
-  PageSink sink({});
-  const json empty = page_data_of(report_page(sink.report(world.registry)));
+  HtmlReportSink sink({});
+  const json empty = report_data_of(html_report(sink.report(world.registry)));
   EXPECT_EQ(empty["title"], "no OCaml process");
   EXPECT_EQ(empty["findings"][0]["title"], "No OCaml process was seen");
 }
 
-TEST_F(ReportPageTest, AnHourIsNoLargerThanAFewMegabytes) {
+TEST_F(HtmlReportTest, AnHourIsNoLargerThanAFewMegabytes) {
   stream.rounds = 36'000;
-  EXPECT_LT(page().size(), 5'000'000u);
+  EXPECT_LT(html().size(), 5'000'000u);
 }
 
 }  // namespace

@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: MIT
 // What is kept of the surroundings of long pauses.
-#include "analysis/page/pause_timelines.hpp"
+#include "analysis/html_report/pause_timelines.hpp"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <memory>
 
-#include "analysis/page/page_sink.hpp"
-#include "unit/analysis/page/page_stream.hpp"
+#include "analysis/html_report/html_report_sink.hpp"
+#include "unit/analysis/html_report/html_report_stream.hpp"
 
 namespace rtev::test {
 namespace {
 
 class PauseTimelinesTest : public testing::Test {
  protected:
-  PageReport report(const PageOptions& options = {}) {
-    sink_ = std::make_unique<PageSink>(options);
+  HtmlReport report(const HtmlReportOptions& options = {}) {
+    sink_ = std::make_unique<HtmlReportSink>(options);
     stream.run(*sink_);
     return sink_->report(world.registry);
   }
 
   World world;
-  PageStream stream{world};
+  HtmlReportStream stream{world};
 
  private:
-  std::unique_ptr<PageSink> sink_;
+  std::unique_ptr<HtmlReportSink> sink_;
 };
 
 TEST_F(PauseTimelinesTest, EachOfTheWorstPausesHasOne) {
-  const PageReport found = report();
+  const HtmlReport found = report();
   ASSERT_FALSE(found.pauses.worst.empty());
   for (const PauseDetails* const pause : found.pauses.worst)
     EXPECT_NE(found.timelines->find(pause->domain.process, pause->begin_ns), nullptr) << pause->begin_ns;
 }
 
 TEST_F(PauseTimelinesTest, ItHasPhasesAndStatesOfAllDomains) {
-  const PageReport found = report();
+  const HtmlReport found = report();
   const PauseDetails& worst = *found.pauses.worst.front();
   const PauseTimeline* const timeline = found.timelines->find(worst.domain.process, worst.begin_ns);
   ASSERT_NE(timeline, nullptr);
@@ -55,7 +55,7 @@ TEST_F(PauseTimelinesTest, ItHasPhasesAndStatesOfAllDomains) {
 }
 
 TEST_F(PauseTimelinesTest, PhaseTotalsAreThoseOfTheStream) {
-  const PageReport found = report();
+  const HtmlReport found = report();
   const auto& totals = found.timelines->phase_totals();
   const PhaseTotal& minor = totals.at({Family::since_5_3, phase_minor});
   EXPECT_EQ(minor.count, 2 * stream.rounds);
@@ -67,7 +67,7 @@ TEST_F(PauseTimelinesTest, PhaseTotalsAreThoseOfTheStream) {
 
 TEST_F(PauseTimelinesTest, MemoryIsBounded) {
   stream.rounds = 2000;
-  const PageReport found = report({.max_bytes = std::size_t{64} << 10});
+  const HtmlReport found = report({.max_bytes = std::size_t{64} << 10});
   std::size_t kept = 0;
   for (const PauseDetails* const pause : found.pauses.worst) {
     const PauseTimeline* const timeline = found.timelines->find(pause->domain.process, pause->begin_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/page/page_sink.hpp"
+#include "analysis/html_report/html_report_sink.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -10,13 +10,13 @@ namespace {
 /// What a sample that differs from all others takes, with its part of the tree.
 constexpr std::size_t bytes_per_key = 256;
 
-Profile profile_of(SampleKind kind, const PageOptions& options) {
+Profile profile_of(SampleKind kind, const HtmlReportOptions& options) {
   return Profile({.kind = kind, .input = options.input, .max_keys = options.max_bytes / 16 / bytes_per_key});
 }
 
 }  // namespace
 
-PageSink::PageSink(const PageOptions& options)
+HtmlReportSink::HtmlReportSink(const HtmlReportOptions& options)
     : input_(options.input),
       timelines_(options.max_bytes / 4),
       stats_({.max_bytes = options.max_bytes / 16}),
@@ -35,14 +35,14 @@ PageSink::PageSink(const PageOptions& options)
       off_cpu_(profile_of(SampleKind::off_cpu, options)),
       allocations_(profile_of(SampleKind::allocation, options)) {}
 
-void PageSink::header(const RunHeader& header) {
+void HtmlReportSink::header(const RunHeader& header) {
   header_ = header;
   last_ns_ = header.begin_ns();
   series_.begin(header.begin_ns());
   for (Sink* const part : parts()) part->header(header);
 }
 
-void PageSink::consume(const Batch& batch, const Registry& registry) {
+void HtmlReportSink::consume(const Batch& batch, const Registry& registry) {
   // The pauses of a batch are known before its events pass: each has its surroundings still ahead.
   for (Sink* const part : parts()) part->consume(batch, registry);
   for (const Event& event : batch.events()) {
@@ -54,14 +54,14 @@ void PageSink::consume(const Batch& batch, const Registry& registry) {
   }
 }
 
-void PageSink::summary(const RunSummary& summary, const Registry& registry) {
+void HtmlReportSink::summary(const RunSummary& summary, const Registry& registry) {
   run_ = summary;
   for (Sink* const part : parts()) part->summary(summary, registry);
   timelines_.finish(std::max(last_ns_, summary.end_ns));
 }
 
-PageReport PageSink::report(const Registry& registry) {
-  PageReport report{.header = header_,
+HtmlReport HtmlReportSink::report(const Registry& registry) {
+  HtmlReport report{.header = header_,
                     .run = run_,
                     .stats = stats_.report(registry),
                     .latency = latency_.report(registry),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/page/time_columns.hpp"
+#include "analysis/html_report/time_columns.hpp"
 
 #include <gtest/gtest.h>
 

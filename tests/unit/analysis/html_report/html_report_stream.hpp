@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A stream with what the page of `rtev-bpf report` shows, made by hand.
+// A stream with what the HTML report shows, made by hand.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace rtev::test {
 
 /// Seconds of a server with two domains. Every 100 ms both collect; each tenth time domain 1 comes 20 ms late, without
 /// a CPU. The heap grows, requests are marked, and with `collects` the program calls Gc.full_major.
-class PageStream {
+class HtmlReportStream {
  public:
   static constexpr std::uint64_t second = 1'000'000'000, ms = 1'000'000, begin_ns = 5 * second;
 
-  explicit PageStream(World& world) : world_(world) { world_.user_names.try_emplace(1, "request"); }
+  explicit HtmlReportStream(World& world) : world_(world) { world_.user_names.try_emplace(1, "request"); }
 
   std::uint64_t rounds = 120;
   bool collects = false;

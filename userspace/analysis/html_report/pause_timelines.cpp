@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/page/pause_timelines.hpp"
+#include "analysis/html_report/pause_timelines.hpp"
 
 #include <algorithm>
 #include <functional>

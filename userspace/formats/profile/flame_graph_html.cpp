@@ -23,8 +23,8 @@ namespace {
 /// More cannot be seen.
 constexpr std::size_t max_shown_nodes = 100'000, max_functions = 200;
 
-/// Text in an element of a page.
-std::string page_text(std::string_view text) {
+/// Text in an HTML element.
+std::string html_text(std::string_view text) {
   std::string safe;
   for (const char c : text) {
     if (c == '<') {
@@ -39,7 +39,7 @@ std::string page_text(std::string_view text) {
 }
 
 /// JSON in a script element: it must not end the element.
-std::string page_json(std::string_view json) {
+std::string html_json(std::string_view json) {
   std::string safe;
   safe.reserve(json.size());
   for (const char c : json) {
@@ -153,19 +153,19 @@ std::string flame_graph_json(const ProfileReport& report, std::size_t max_nodes)
   return FlameGraph(report, max_nodes).json();
 }
 
-std::string flame_graph_page(const ProfileReport& report) {
+std::string flame_graph_html(const ProfileReport& report) {
   FlameGraph graph(report, max_shown_nodes);
-  std::string page;
+  std::string html;
   std::string_view rest = flame_graph_template();
-  for (const std::string& part : {page_text(graph.title_text()), std::string(flame_graph_style()),
-                                  page_json(graph.json()), std::string(flame_graph_script())}) {
+  for (const std::string& part : {html_text(graph.title_text()), std::string(flame_graph_style()),
+                                  html_json(graph.json()), std::string(flame_graph_script())}) {
     const std::size_t mark = rest.find(flame_graph_mark);
-    page += rest.substr(0, mark);
-    page += part;
+    html += rest.substr(0, mark);
+    html += part;
     rest.remove_prefix(mark + flame_graph_mark.size());
   }
-  page += rest;
-  return page;
+  html += rest;
+  return html;
 }
 
 }  // namespace rtev

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the page of `rtev-bpf report` draws over time: pauses by length, stop-the-world sections, rates and losses.
+// What the HTML report draws over time: pauses by length, stop-the-world sections, rates and losses.
 #pragma once
 
 #include <array>
@@ -10,15 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/html_report/time_columns.hpp"
 #include "analysis/latency/histogram.hpp"
-#include "analysis/page/time_columns.hpp"
 #include "analysis/pauses/pause_details.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev {
 
 /// Sums over a column of time.
-struct PageColumn {
+struct ReportColumn {
   /// Pauses by length: shorter than 1 µs, than 2 µs, than 4 µs, ...; all others are in the last one.
   static constexpr std::size_t length_count = 25;
 
@@ -29,7 +29,7 @@ struct PageColumn {
   std::uint64_t longest_arrival_ns = 0;
   std::uint64_t minor_bytes = 0, promoted_bytes = 0, explicit_calls = 0, events = 0, lost_words = 0;
 
-  PageColumn& operator+=(const PageColumn& other);
+  ReportColumn& operator+=(const ReportColumn& other);
   static std::size_t length_index(std::uint64_t ns);
 };
 
@@ -42,14 +42,14 @@ struct LastArrival {
 };
 
 /// A fold over the stream and its pauses. Memory is bounded. One thread.
-class PageSeries {
+class ReportSeries {
  public:
   void begin(std::uint64_t start_ns) { columns_.begin(start_ns); }
   void add(const Event& event, const Batch& batch, const Registry& registry);
   /// A pause at its end. Its sections count if its domain led them.
   void add(const PauseDetails& pause);
 
-  const TimeColumns<PageColumn>& columns() const { return columns_; }
+  const TimeColumns<ReportColumn>& columns() const { return columns_; }
   /// How long the domains of a section took to arrive, from the request of the leader to the last one. Of a pause with
   /// many sections only those count in which it spent the most time.
   const Histogram& arrivals() const { return arrivals_; }
@@ -63,7 +63,7 @@ class PageSeries {
   void add_time(std::uint64_t begin_ns, std::uint64_t end_ns);
   void add_section(const PauseDetails& pause, const PauseSection& part);
 
-  TimeColumns<PageColumn> columns_;
+  TimeColumns<ReportColumn> columns_;
   Histogram arrivals_;
   std::map<DomainKey, LastArrival> last_arrivals_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/page/page_series.hpp"
+#include "analysis/html_report/report_series.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -38,25 +38,25 @@ void increase(std::uint64_t& sum, std::uint64_t by) {
 
 }  // namespace
 
-PageColumn& PageColumn::operator+=(const PageColumn& other) {
+ReportColumn& ReportColumn::operator+=(const ReportColumn& other) {
   for (std::size_t i = 0; i < pauses.size(); ++i) pauses[i] += other.pauses[i];
   longest_ns = std::max(longest_ns, other.longest_ns);
   longest_arrival_ns = std::max(longest_arrival_ns, other.longest_arrival_ns);
-  for (std::uint64_t PageColumn::* const sum :
-       {&PageColumn::paused_ns, &PageColumn::sections, &PageColumn::minor_bytes, &PageColumn::promoted_bytes,
-        &PageColumn::explicit_calls, &PageColumn::events, &PageColumn::lost_words})
+  for (std::uint64_t ReportColumn::* const sum :
+       {&ReportColumn::paused_ns, &ReportColumn::sections, &ReportColumn::minor_bytes, &ReportColumn::promoted_bytes,
+        &ReportColumn::explicit_calls, &ReportColumn::events, &ReportColumn::lost_words})
     increase(this->*sum, other.*sum);
   return *this;
 }
 
-std::size_t PageColumn::length_index(std::uint64_t ns) {
+std::size_t ReportColumn::length_index(std::uint64_t ns) {
   return std::min(static_cast<std::size_t>(std::bit_width(ns / 1000)), length_count - 1);
 }
 
-void PageSeries::add(const Event& event, const Batch& batch, const Registry& registry) {
+void ReportSeries::add(const Event& event, const Batch& batch, const Registry& registry) {
   const auto family = registry.family_of(event);
   if (!family) return;
-  PageColumn& column = columns_.at(event.time);
+  ReportColumn& column = columns_.at(event.time);
   const SeriesIds& ids = SeriesIds::of(*family);
   switch (event.kind) {
     case EventKind::counter:
@@ -76,17 +76,17 @@ void PageSeries::add(const Event& event, const Batch& batch, const Registry& reg
   ++column.events;
 }
 
-void PageSeries::add(const PauseDetails& pause) {
+void ReportSeries::add(const PauseDetails& pause) {
   add_time(pause.begin_ns, pause.end_ns);
-  PageColumn& column = columns_.at(pause.begin_ns);
+  ReportColumn& column = columns_.at(pause.begin_ns);
   const std::uint64_t ns = pause.duration_ns();
-  ++column.pauses[PageColumn::length_index(ns)];
+  ++column.pauses[ReportColumn::length_index(ns)];
   column.longest_ns = std::max(column.longest_ns, ns);
   for (const PauseSection& part : pause.sections)
     if (part.own().leads) add_section(pause, part);
 }
 
-void PageSeries::add_time(std::uint64_t begin_ns, std::uint64_t end_ns) {
+void ReportSeries::add_time(std::uint64_t begin_ns, std::uint64_t end_ns) {
   columns_.at(end_ns);  // the width of columns does not change below
   while (begin_ns < end_ns) {
     const std::uint64_t part_ns = std::min(end_ns, columns_.end_of(begin_ns)) - begin_ns;
@@ -95,9 +95,9 @@ void PageSeries::add_time(std::uint64_t begin_ns, std::uint64_t end_ns) {
   }
 }
 
-void PageSeries::add_section(const PauseDetails& pause, const PauseSection& part) {
+void ReportSeries::add_section(const PauseDetails& pause, const PauseSection& part) {
   const StwSection& section = *part.section;
-  PageColumn& column = columns_.at(section.begin_ns);
+  ReportColumn& column = columns_.at(section.begin_ns);
   ++column.sections;
   const StwDomain* const last = section.last_to_arrive();
   if (last == nullptr) return;
@@ -115,7 +115,7 @@ void PageSeries::add_section(const PauseDetails& pause, const PauseSection& part
   domain.longest_ns = std::max(domain.longest_ns, ns);
 }
 
-std::vector<LastArrival> PageSeries::last_arrivals() const {
+std::vector<LastArrival> ReportSeries::last_arrivals() const {
   std::vector<LastArrival> all;
   all.reserve(last_arrivals_.size());
   for (const auto& [key, domain] : last_arrivals_) all.push_back(domain);

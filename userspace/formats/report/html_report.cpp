@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "formats/report/report_page.hpp"
+#include "formats/report/html_report.hpp"
 
 #include <fmt/format.h>
 
@@ -18,11 +18,11 @@ std::string policy_hash(std::string_view text) {
 
 }  // namespace
 
-std::string report_page(PageReport report) {
+std::string html_report(HtmlReport report) {
   const std::string style = report_style(), script = report_script();
-  const std::string json = report_page_json(report);
+  const std::string json = html_report_json(report);
   // The title of the window is set by the script: names come by textContent only.
-  std::string page = fmt::format(R"html(<!doctype html>
+  std::string html = fmt::format(R"html(<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -31,15 +31,15 @@ std::string report_page(PageReport report) {
 <title>rtev-bpf report</title>
 <style>)html",
                                  policy_hash(style), policy_hash(script));
-  page += style;
-  page += "</style>\n</head>\n";
-  page += report_body();
-  page += R"(<script id="data" type="application/octet-stream">)";
-  page += base64(gzip_compressed(json));
-  page += "</script>\n<script>";
-  page += script;
-  page += "</script>\n</body>\n</html>\n";
-  return page;
+  html += style;
+  html += "</style>\n</head>\n";
+  html += report_body();
+  html += R"(<script id="data" type="application/octet-stream">)";
+  html += base64(gzip_compressed(json));
+  html += "</script>\n<script>";
+  html += script;
+  html += "</script>\n</body>\n</html>\n";
+  return html;
 }
 
 }  // namespace rtev

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// The HTML report of `rtev-bpf report`: one file that loads nothing.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "analysis/html_report/html_report_sink.hpp"
+
+namespace rtev {
+
+/// HTML, CSS and JavaScript of the report, with its data compressed inside. Its size is bounded.
+std::string html_report(HtmlReport report);
+
+/// The data, one JSON object. Its members are those that the report needs, and may change with any version.
+std::string html_report_json(HtmlReport& report);
+
+/// The most of its HTML, CSS and JavaScript together.
+inline constexpr std::size_t max_report_template_bytes = 60'000;
+
+// The parts of the report without its data.
+std::string report_style();
+std::string report_script();
+/// Between the head and the data.
+std::string_view report_body();
+
+}  // namespace rtev
