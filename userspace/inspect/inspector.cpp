@@ -139,20 +139,20 @@ Inspector::Task Inspector::next_task() {
 Inspector::Task Inspector::next_inspection() {
   const std::uint64_t now = monotonic_ns();
   std::erase_if(shares_, [now](const auto& share) { return share.second.is_unused(now); });
-  auto turn = files_.upper_bound(last_user_);
+  auto next = files_.upper_bound(last_user_);
   const auto is_due = [&](const auto& entry) {
     const auto share = shares_.find(entry.first);
     return entry.second.front().not_before_ns <= now && (share == shares_.end() || share->second.has_left(now));
   };
-  for (std::size_t users = files_.size();; ++turn, --users) {
+  for (std::size_t users = files_.size();; ++next, --users) {
     if (users == 0) return {};
-    if (turn == files_.end()) turn = files_.begin();
-    if (is_due(*turn)) break;
+    if (next == files_.end()) next = files_.begin();
+    if (is_due(*next)) break;
   }
-  last_user_ = turn->first;
-  auto file = std::make_shared<File>(std::move(turn->second.front()));
-  turn->second.pop_front();
-  if (turn->second.empty()) files_.erase(turn);
+  last_user_ = next->first;
+  auto file = std::make_shared<File>(std::move(next->second.front()));
+  next->second.pop_front();
+  if (next->second.empty()) files_.erase(next);
   return [this, file] {
     const std::uint64_t begin_ns = thread_cpu_ns();
     if (file->load_bytes > 0)

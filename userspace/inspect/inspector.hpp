@@ -23,15 +23,15 @@
 
 namespace rtev {
 
-/// A worker that inspects binaries into a BinaryCache and then has their runtime functions probed. It takes at most a
+/// A thread that inspects binaries into a BinaryCache and then has their runtime functions probed. It takes at most a
 /// quarter of a CPU for the binaries of one user, in the long run.
 class Inspector {
  public:
-  /// Called on the worker's thread for every OCaml binary it meets, with the binary's open file and the user whose
+  /// Called on the inspecting thread for every OCaml binary it meets, with the binary's open file and the user whose
   /// process runs it. False: to be called again later.
   using Prepare = std::function<bool(int fd, const std::shared_ptr<const Binary>& binary, std::uint32_t user)>;
 
-  /// Files that are being changed, as `check` says, are inspected later. It is called on the worker's thread.
+  /// Files that are being changed, as `check` says, are inspected later. It is called on the inspecting thread.
   Inspector(BinaryCache& cache, Prepare prepare, ChangeCheck check = {});
   Inspector(const Inspector&) = delete;
   Inspector& operator=(const Inspector&) = delete;
@@ -97,7 +97,7 @@ class Inspector {
   std::set<std::pair<std::uint32_t, std::uint32_t>> preparing_;  ///< users and binaries among the files
   std::map<std::uint32_t, std::deque<File>> files_;              ///< by user; no empty ones
   std::uint32_t last_user_ = 0;                                  ///< whose turn it was
-  std::map<std::uint32_t, CpuShare> shares_;                     ///< by user; only the worker uses it
+  std::map<std::uint32_t, CpuShare> shares_;                     ///< by user; only the inspecting thread uses it
   std::vector<FileIdentity> inspected_;
   bool working_ = false;
   bool stop_ = false;

@@ -109,8 +109,8 @@ bool RingReader::State::look_ahead(std::uint32_t ring) {
   ranges.clear();
   cursors[ring].ready = cursors[ring].position;
   add(ring, words_ahead);
-  for (std::uint32_t turn = 1; turn < used && ranges.size() + 2 <= ranges_ahead; ++turn) {
-    const std::uint32_t next = (ring + turn) % used;
+  for (std::uint32_t offset = 1; offset < used && ranges.size() + 2 <= ranges_ahead; ++offset) {
+    const std::uint32_t next = (ring + offset) % used;
     if (cursors[next].ready <= cursors[next].position) add(next, others_words_ahead);
   }
   map.look_at(ranges);

@@ -52,10 +52,10 @@ Polled RingReader::poll_rings(bool all, Call call, std::uint64_t budget_words) {
     for (std::uint32_t ring = 0; ring < rings; ++ring) state.take_indices(ring);
     const std::uint32_t first = state.next_ring;
     std::uint64_t budget = budget_words;
-    for (std::uint32_t turn = 0; turn < rings && budget > 0 && !state.faulted; ++turn) {
-      state.read((first + turn) % rings, call, budget);
+    for (std::uint32_t offset = 0; offset < rings && budget > 0 && !state.faulted; ++offset) {
+      state.read((first + offset) % rings, call, budget);
       // The ring that used the budget up comes last in the next poll: it may be written faster than it is read.
-      if (budget == 0) state.next_ring = (first + turn + 1) % rings;
+      if (budget == 0) state.next_ring = (first + offset + 1) % rings;
     }
     for (std::uint32_t ring = 0; ring < rings; ++ring)
       state.polled.complete &= state.cursors[ring].position == state.cursors[ring].tail;

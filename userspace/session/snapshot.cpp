@@ -14,8 +14,8 @@
 namespace rtev {
 namespace {
 
-/// Words read from one domain in one turn, at most.
-constexpr std::uint64_t turn_words = 1 << 16;
+/// Words read from one domain in one read, at most.
+constexpr std::uint64_t quantum_words = 1 << 16;
 
 /// Words that all domains together may be read ahead, besides a chunk of each. So many staged events stay below the
 /// bound at which the timeline would give up their order.
@@ -78,7 +78,7 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
           behind->last_time = std::max(behind->last_time, batch.events().back().time);
           timeline.push(batch);
         },
-        std::min(turn_words, max_words_ahead / domains));
+        std::min(quantum_words, max_words_ahead / domains));
     const Accounting words = reader->accounting(domain);
     behind->done = polled.complete || reader->truncated() || words.written - words.unread >= behind->goal;
   }
@@ -109,9 +109,9 @@ std::optional<Family> guess_family(RingReader& ring) {
     for (const Event& event : batch.events()) guess.add(event);
   };
   for (std::uint32_t domain = 0; domain < ring.layout().rings && !guess.family(); ++domain) {
-    const std::uint64_t max_polls = 2 + ring.layout().ring_words / turn_words;
+    const std::uint64_t max_polls = 2 + ring.layout().ring_words / quantum_words;
     for (std::uint64_t polls = 0; polls < max_polls && !guess.family(); ++polls) {
-      if (ring.poll_domain(static_cast<std::uint16_t>(domain), look, turn_words).complete) break;
+      if (ring.poll_domain(static_cast<std::uint16_t>(domain), look, quantum_words).complete) break;
     }
   }
   return guess.family();

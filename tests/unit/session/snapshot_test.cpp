@@ -71,7 +71,7 @@ TEST_F(SnapshotTest, EmptyRing) {
 }
 
 TEST_F(SnapshotTest, OrdersEventsOverDomains) {
-  // Rings of several turns; times with many ties over the domains.
+  // Rings of several reads; times with many ties over the domains.
   RingFileBuilder file(path_, {.domains = 5, .words_log2 = 18});
   std::mt19937_64 random(1);
   std::array<std::uint64_t, 5> times{};

@@ -23,16 +23,16 @@ std::uint64_t margin_of(std::uint64_t pause_ns) {
 }
 
 /// The longest of them in their order. True if some had to go.
-template <typename Slice>
-bool keep_longest(std::vector<Slice>& slices, std::size_t most) {
-  if (slices.size() <= most) return false;
+template <typename Interval>
+bool keep_longest(std::vector<Interval>& intervals, std::size_t most) {
+  if (intervals.size() <= most) return false;
   std::vector<std::uint64_t> lengths;
-  lengths.reserve(slices.size());
-  for (const Slice& slice : slices) lengths.push_back(slice.end_ns - slice.begin_ns);
+  lengths.reserve(intervals.size());
+  for (const Interval& each : intervals) lengths.push_back(each.end_ns - each.begin_ns);
   const auto nth = lengths.begin() + static_cast<std::ptrdiff_t>(most);
   std::ranges::nth_element(lengths, nth, std::greater<>());
   const std::uint64_t too_short = *nth;
-  std::erase_if(slices, [&](const Slice& slice) { return slice.end_ns - slice.begin_ns <= too_short; });
+  std::erase_if(intervals, [&](const Interval& each) { return each.end_ns - each.begin_ns <= too_short; });
   return true;
 }
 

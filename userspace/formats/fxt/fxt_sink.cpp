@@ -325,15 +325,14 @@ fxt::StringRef FxtSink::task_name(std::string_view name) {
   return task_names_.emplace(name, writer_.intern(name)).first->second;
 }
 
-void FxtSink::task_slice(const Track& track, const TaskSlice& slice) {
-  const fxt::StringRef name = task_name(slice.name);
+void FxtSink::task_span(const Track& track, const TaskSpan& span) {
+  const fxt::StringRef name = task_name(span.name);
   const fxt::ThreadRef thread = threads_.of(0, track);
-  writer_.write(task_begin_.with_thread(thread).with_name(name), slice.begin_ns);
-  for (const std::uint64_t id : slice.flows.out)
-    writer_.write(task_flow_begin_.with_thread(thread), slice.begin_ns, fxt::FlowId{id});
-  if (slice.flows.in != 0)
-    writer_.write(task_flow_end_.with_thread(thread), slice.begin_ns, fxt::FlowId{slice.flows.in});
-  writer_.write(task_end_.with_thread(thread).with_name(name), slice.end_ns);
+  writer_.write(task_begin_.with_thread(thread).with_name(name), span.begin_ns);
+  for (const std::uint64_t id : span.flows.out)
+    writer_.write(task_flow_begin_.with_thread(thread), span.begin_ns, fxt::FlowId{id});
+  if (span.flows.in != 0) writer_.write(task_flow_end_.with_thread(thread), span.begin_ns, fxt::FlowId{span.flows.in});
+  writer_.write(task_end_.with_thread(thread).with_name(name), span.end_ns);
 }
 
 void FxtSink::task_point(const Track& track, std::uint64_t time, std::string_view name, std::string_view text) {

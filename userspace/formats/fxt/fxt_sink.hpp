@@ -67,7 +67,7 @@ class FxtSink final : public Sink, private TraceWriter {
   void close(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
              SpanMark mark) override;
   void left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) override;
-  void task_slice(const Track& track, const TaskSlice& slice) override;
+  void task_span(const Track& track, const TaskSpan& span) override;
   void task_point(const Track& track, std::uint64_t time, std::string_view name, std::string_view text) override;
   void name_process(std::int32_t pid, std::string_view name) override;
   void name_track(const Track& track) override;

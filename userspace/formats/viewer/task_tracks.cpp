@@ -55,19 +55,19 @@ void TaskTracks::on_task_created(ProcessIndex process, const Task& task) {
 void TaskTracks::on_task_interval(ProcessIndex process, const Task& task, const TaskInterval& interval) {
   Row* const row = row_of(process, task);
   if (row == nullptr) return;
-  TaskSlice slice{.begin_ns = interval.begin_ns, .end_ns = interval.end_ns};
+  TaskSpan span{.begin_ns = interval.begin_ns, .end_ns = interval.end_ns};
   flows_out_.clear();
   switch (interval.state) {
     case TaskState::running:
       name_ = "domain " + std::to_string(interval.domain);
-      // An arrow arrives only if it left before: its creator's slice may never be known.
+      // An arrow arrives only if it left before: its creator's span may never be known.
       for (const RowKey& created : std::exchange(row->created, {})) {
         const auto target = rows_.find(created);
         if (target == rows_.end() || target->second.flow_in != 0) continue;
         target->second.flow_in = next_flow_;
         flows_out_.push_back(next_flow_++);
       }
-      slice.flows = {.out = flows_out_, .in = std::exchange(row->flow_in, 0)};
+      span.flows = {.out = flows_out_, .in = std::exchange(row->flow_in, 0)};
       break;
     case TaskState::runnable:
       name_ = to_string(interval.state);
@@ -76,13 +76,13 @@ void TaskTracks::on_task_interval(ProcessIndex process, const Task& task, const 
       name_ = interval.operation.empty() ? to_string(interval.state) : interval.operation;
       break;
   }
-  slice.name = name_;
+  span.name = name_;
   if (!std::exchange(row->begun, true)) {
     if (task.context) context_ = tracker_.context_text(process, *task.context);
-    slice.creator = task.creator;
-    slice.context = task.context ? std::string_view(context_) : std::string_view();
+    span.creator = task.creator;
+    span.context = task.context ? std::string_view(context_) : std::string_view();
   }
-  writer_.task_slice(row->track, slice);
+  writer_.task_span(row->track, span);
 }
 
 void TaskTracks::on_task_end(ProcessIndex process, const Task& task, TaskEnd how, std::string_view error,

@@ -15,7 +15,7 @@
 
 namespace rtev {
 
-/// Turns user events into slices on tracks of tasks. A slice is written when it is over, so that nothing is shown that
+/// Turns user events into spans on tracks of tasks. A span is written when it is over, so that nothing is shown that
 /// a loss makes uncertain. Memory and the number of tracks are bounded. One thread.
 class TaskTracks final : private TaskObserver {
  public:
@@ -36,7 +36,7 @@ class TaskTracks final : private TaskObserver {
     Track track{};
     std::vector<RowKey> created{};  ///< since it runs
     std::uint64_t flow_in = 0;      ///< an arrow that has left its creator
-    bool begun = false;             ///< a slice was written
+    bool begun = false;             ///< a span was written
   };
   struct Process {
     std::size_t tracks = 0, left_out = 0;

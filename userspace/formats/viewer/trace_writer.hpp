@@ -46,11 +46,11 @@ struct Flows {
 };
 
 /// What a task did for a time.
-struct TaskSlice {
+struct TaskSpan {
   std::string_view name{};  ///< any bytes, and not empty
   std::uint64_t begin_ns = 0, end_ns = 0;
   Flows flows{};
-  // Of the first slice of a task, as far as it is known.
+  // Of the first span of a task, as far as it is known.
   std::optional<std::int64_t> creator{};
   std::string_view context{};
 };
@@ -97,8 +97,8 @@ class TraceWriter {
   /// overlap. Of threads that are not traced there is only their time on CPUs.
   virtual void thread_interval(const Track& /*track*/, const ThreadInterval& /*interval*/) {}
 
-  /// At the end of the slice. Slices of a track do not overlap.
-  virtual void task_slice(const Track& track, const TaskSlice& slice) = 0;
+  /// At the end of the span. Spans of a track do not overlap.
+  virtual void task_span(const Track& track, const TaskSpan& span) = 0;
   /// A task ended with an error, for example; `text` may be empty.
   virtual void task_point(const Track& track, std::uint64_t time, std::string_view name, std::string_view text) = 0;
 

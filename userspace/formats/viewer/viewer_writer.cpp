@@ -92,13 +92,13 @@ void ViewerWriter::malformed(const EventContext& context) {
       {.time = context.event.time, .name = "malformed event", .category = Category::recording, .details = details_});
 }
 
-void ViewerWriter::task_slice(const Track& track, const TaskSlice& slice) {
+void ViewerWriter::task_span(const Track& track, const TaskSpan& span) {
   details_.clear();
-  if (slice.creator) add("creator", *slice.creator);
-  if (!slice.context.empty()) add("context", slice.context);
-  begin_span(track, {.time = slice.begin_ns, .name = slice.name, .category = Category::task, .details = details_},
-             slice.flows);
-  end_span(track, slice.end_ns, {});
+  if (span.creator) add("creator", *span.creator);
+  if (!span.context.empty()) add("context", span.context);
+  begin_span(track, {.time = span.begin_ns, .name = span.name, .category = Category::task, .details = details_},
+             span.flows);
+  end_span(track, span.end_ns, {});
 }
 
 void ViewerWriter::task_point(const Track& track, std::uint64_t time, std::string_view name, std::string_view text) {

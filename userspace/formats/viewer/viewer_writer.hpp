@@ -85,7 +85,7 @@ class ViewerWriter : public TraceWriter {
   /// Viewers show stacks only in ways of their own.
   void sample(const EventContext&, const Sample&, const Track*) override {}
   void malformed(const EventContext& context) override;
-  void task_slice(const Track& track, const TaskSlice& slice) override;
+  void task_span(const Track& track, const TaskSpan& span) override;
   void task_point(const Track& track, std::uint64_t time, std::string_view name, std::string_view text) override;
   void open(const Track& track, std::uint64_t time, const Event& begun, const Registry& registry,
             SpanMark mark) override;

@@ -33,8 +33,8 @@ constexpr std::uint64_t max_naming_ns = 60'000'000;
 /// users, and where there are not: bursts should find room then. At the end nothing comes after it.
 constexpr std::uint64_t max_shared_staged_ns = 25'000'000, max_staged_ns = 100'000'000, max_drained_ns = 1'000'000'000;
 
-/// Words of the shortest event. Words of a turn of a ring while others wait: those of a ring of OCaml's default size.
-constexpr std::uint64_t words_of_event = 2, shared_turn_words = 1 << 16;
+/// Words of the shortest event. Words of one read of a ring while others wait: those of a ring of OCaml's default size.
+constexpr std::uint64_t words_of_event = 2, shared_quantum_words = 1 << 16;
 
 /// BPF wakes the thread not more often than this because rings fill up.
 constexpr std::uint64_t min_wakeup_interval_ns = 500'000;
@@ -43,7 +43,7 @@ constexpr std::uint64_t min_wakeup_interval_ns = 500'000;
 /// many events a running ring may wait in any case: to look at rings for fewer costs more.
 constexpr std::size_t max_waiting_events = 1 << 15, events_worth_a_look = 1 << 9;
 
-/// Processes that one turn of a scan asks about.
+/// Processes that one step of a scan asks about.
 constexpr std::size_t scanned_at_once = 256;
 constexpr std::uint64_t scan_interval_ns = 10'000'000'000, whole_scan_interval_ns = 300'000'000'000;
 
@@ -267,8 +267,8 @@ std::uint64_t LiveSources::longest_staged_ns() const {
 RingPoller::Room LiveSources::room_for(uid_t user) const {
   if (!stream_.timeline.has_room(user)) return RingPoller::no_room;
   const std::uint64_t words = stream_.output.room(user, longest_staged_ns()) * words_of_event;
-  const bool one_turn = rings_.has_several_users() || stream_.output.has_backlog();
-  return {.words = one_turn ? std::min(words, shared_turn_words) : words, .one_turn = one_turn};
+  const bool one_quantum = rings_.has_several_users() || stream_.output.has_backlog();
+  return {.words = one_quantum ? std::min(words, shared_quantum_words) : words, .one_quantum = one_quantum};
 }
 
 /// To ask all processes of a host with many takes a moment: done seldom, and where records were dropped.

@@ -20,10 +20,11 @@ constexpr std::uint64_t all_domains_interval_ns = 1'000'000'000, all_rings_inter
 /// the latest, on any cpu.
 constexpr std::uint64_t unwatched_ns = 2'000'000'000;
 
-/// Words and time of a turn. Words of many domains with few each take much longer than those of one.
-constexpr std::uint64_t min_turn_words = 1 << 10, max_turn_words = 1 << 17, turn_ns = 1'000'000;
+/// Words and time of one read of a ring (its quantum). Words of many domains with few each take much longer than those
+/// of one.
+constexpr std::uint64_t min_quantum_words = 1 << 10, max_quantum_words = 1 << 17, quantum_ns = 1'000'000;
 
-/// Words and time of one poll() of all rings; it ends with the turn of the last user. The time gets shorter with each
+/// Words and time of one poll() of all rings; it ends with a read for the last user. The time gets shorter with each
 /// backlog: what takes a moment to read can take ten times as long to sort and to write.
 constexpr std::uint64_t poll_words = 1 << 23, min_poll_ns = 1'000'000, max_poll_ns = 10'000'000;
 
@@ -33,7 +34,7 @@ constexpr std::uint64_t last_words = 1 << 23;
 /// How long the ends of a user's programs may be read: a share of all time, and so much at once. To sort and to write
 /// what was read takes ten times as long. Beyond that, few words of each end are read.
 constexpr CpuShare last_reads(50, 40'000'000);
-constexpr std::uint64_t last_words_at_least = 1 << 12, last_turn_words = 1 << 16;
+constexpr std::uint64_t last_words_at_least = 1 << 12, last_quantum_words = 1 << 16;
 constexpr std::uint32_t usual_domains = 128;  // of OCaml's runtime, without the option d of OCAMLRUNPARAM
 
 /// A file that must not be read at the end of its program is tried again, for two milliseconds in all.
@@ -47,7 +48,7 @@ constexpr std::uint64_t retry_interval_ns = 200'000, wary_interval_ns = 10'000'0
 /// How long a ring is left alone that has invalid words, or whose pages are not ready: twice as long each time.
 constexpr std::uint64_t min_pause_ns = 1'000'000, max_pause_ns = 1'000'000'000;
 
-/// A turn that waited so long for the kernel, although the pages were looked at. For a while, the rings of the user are
+/// A read that waited so long for the kernel, although the pages were looked at. For a while, the rings of the user are
 /// read for a small share of all time (not only CPU time). If the reader waits again, the share is used up for a
 /// hundred times as long, and the while is four times as long. That is remembered for a minute.
 constexpr std::uint64_t long_wait_ns = 20'000'000;
@@ -68,7 +69,7 @@ void RingPoller::add(std::uint32_t slot, ProcessIndex process, uid_t user, std::
              .pace = pace,
              .used_domains = used_domains,
              .unwatched_until_ns = now_ns + unwatched_ns,
-             .turn_words = max_turn_words,
+             .quantum_words = max_quantum_words,
              .read_ns = now_ns,
              .behind_since_ns = now_ns,
              .known_until_ns = now_ns,
@@ -116,7 +117,7 @@ void RingPoller::poll(std::uint64_t now_ns, Which which, const Activity& activit
     }
   }
   std::erase_if(wary_, [now_ns](const auto& user) { return user.second.until_ns + max_wary_ns <= now_ns; });
-  read_in_turns(std::move(waiting), now_ns);
+  read_round_robin(std::move(waiting), now_ns);
   running_ = 0;
   for (const Ring& ring : rings_) {
     const auto due = ring.pace.due_ns();
@@ -143,15 +144,15 @@ bool RingPoller::is_to_be_read(Ring& ring, Which which, std::uint64_t now_ns) {
   return ring.unfinished || !is_due;
 }
 
-/// Gives each user a turn, and within a user the ring that has waited longest. What the budget does not reach is left
-/// for the next poll().
-void RingPoller::read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns) {
+/// Reads a ring of each user, one after the other: of a user the ring that has waited longest. What the budget does not
+/// reach is left for the next poll().
+void RingPoller::read_round_robin(std::map<uid_t, Queue> waiting, std::uint64_t now_ns) {
   if (waiting.empty()) return;
   blocked_.take();
   for (auto& [user, rings] : waiting)
     std::ranges::stable_sort(rings, {}, [](const Ring* ring) { return ring->read_ns; });
   Queue left;
-  const bool once = std::ranges::any_of(waiting, [this](const auto& entry) { return room_(entry.first).one_turn; });
+  const bool once = std::ranges::any_of(waiting, [this](const auto& entry) { return room_(entry.first).one_quantum; });
   poll_ns_ = once ? std::max(poll_ns_ / 2, min_poll_ns) : std::min(poll_ns_ + poll_ns_ / 64, max_poll_ns);
   const std::uint64_t deadline_ns = clock_() + poll_ns_;
   for (std::uint64_t words = 0; !waiting.empty() && words < poll_words && clock_() < deadline_ns;) {
@@ -166,7 +167,7 @@ void RingPoller::read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now
       Ring& ring = *rings.front();
       rings.pop_front();
       const bool all_domains = now_ns - ring.read_whole_ns >= all_domains_interval_ns;
-      words += read(ring, now_ns, all_domains, std::min(ring.turn_words, room.words));
+      words += read(ring, now_ns, all_domains, std::min(ring.quantum_words, room.words));
       if (!may_read(user->first, now_ns))
         rings.clear();
       else if (ring.unfinished && now_ns >= ring.paused_until_ns)
@@ -192,7 +193,7 @@ bool RingPoller::may_read(uid_t user, std::uint64_t now_ns) const {
   return wary == wary_.end() || wary->second.until_ns <= now_ns || wary->second.share.has_left(now_ns);
 }
 
-/// One turn of a ring. Returns how many words it took.
+/// One read of a ring. Returns how many words it took.
 std::uint64_t RingPoller::read(Ring& ring, std::uint64_t now_ns, bool all_domains, std::uint64_t max_words) {
   RingReader& reader = *ring.reader;
   const std::uint64_t begin_ns = clock_();
@@ -200,10 +201,10 @@ std::uint64_t RingPoller::read(Ring& ring, std::uint64_t now_ns, bool all_domain
       all_domains ? reader.poll(consumer_, max_words) : RingReaderAccess::poll_used(reader, consumer_, max_words);
   const std::uint64_t words = polled.delivered_words + polled.lost_words;
   const std::uint64_t taken_ns = clock_() - begin_ns;
-  if (taken_ns > turn_ns)
-    ring.turn_words = std::max(ring.turn_words / 2, min_turn_words);
-  else if (words >= ring.turn_words)
-    ring.turn_words = std::min(ring.turn_words * 2, max_turn_words);
+  if (taken_ns > quantum_ns)
+    ring.quantum_words = std::max(ring.quantum_words / 2, min_quantum_words);
+  else if (words >= ring.quantum_words)
+    ring.quantum_words = std::min(ring.quantum_words * 2, max_quantum_words);
   end_pause(ring, now_ns);
   if (now_ns > ring.read_ns) ring.pace.was_read(now_ns, now_ns - ring.read_ns, polled.fullest);
   ring.read_ns = now_ns;
@@ -248,7 +249,7 @@ void RingPoller::finish_all(std::uint64_t now_ns, std::uint64_t deadline_ns) {
     Ring& ring = *unfinished.front();
     unfinished.pop_front();
     if (room_(ring.user).words == 0) continue;
-    read(ring, now_ns, true, max_turn_words);
+    read(ring, now_ns, true, max_quantum_words);
     // Who writes only what is invalid may do so forever.
     if (ring.unfinished && ring.pause_ns < max_pause_ns) unfinished.push_back(&ring);
   }
@@ -304,14 +305,14 @@ RingPoller::LastRead RingPoller::read_out(RingReader& reader, uid_t user, std::u
     // Words of thousands of domains take as long as those of a large ring.
     if (!has_left && (words >= last_words_at_least || reader.layout().rings > usual_domains)) break;
     const std::uint64_t begin_ns = clock_();
-    const Polled polled = reader.poll(consumer_, std::min(room, has_left ? last_turn_words : last_words_at_least));
+    const Polled polled = reader.poll(consumer_, std::min(room, has_left ? last_quantum_words : last_words_at_least));
     const std::uint64_t taken = polled.delivered_words + polled.lost_words;
     const bool tries_again =
         !polled.complete && taken + polled.corrupt_words == 0 && has_left && tries++ < max_last_tries;
     if (tries_again) std::this_thread::sleep_for(last_try_interval);
     share.use(clock_() - begin_ns, now_ns);
     if (polled.complete) return LastRead::complete;
-    if (!tries_again) words += std::max(taken, min_turn_words);
+    if (!tries_again) words += std::max(taken, min_quantum_words);
   }
   return LastRead::stopped;
 }

@@ -22,7 +22,7 @@
 
 namespace rtev {
 
-/// Reads rings that are due, see RingPace. Words are read in turns: by user, then by ring, so that no user's rings
+/// Reads rings that are due, see RingPace. Words are read round-robin: by user, then by ring, so that no user's rings
 /// delay those of others. One thread.
 class RingPoller {
  public:
@@ -30,11 +30,11 @@ class RingPoller {
 
   /// How much may be read of a user's rings, so that what was read is also delivered in time.
   struct Room {
-    std::uint64_t words;  ///< in one turn of a ring; 0: too many events of the user, or of all, are staged
-    bool one_turn;        ///< of each ring: there are other users, or events that could have been delivered
+    std::uint64_t words;  ///< in one read of a ring; 0: too many events of the user, or of all, are staged
+    bool one_quantum;     ///< one read of each ring: there are other users, or events that could have been delivered
   };
-  static constexpr Room any_room{.words = UINT64_MAX, .one_turn = false}, no_room{.words = 0, .one_turn = false};
-  /// `max_delay_ns`: how old events may be when they are read. `clock` is CLOCK_MONOTONIC, in ns, by which turns and
+  static constexpr Room any_room{.words = UINT64_MAX, .one_quantum = false}, no_room{.words = 0, .one_quantum = false};
+  /// `max_delay_ns`: how old events may be when they are read. `clock` is CLOCK_MONOTONIC, in ns, by which reads and
   /// deadlines are measured.
   RingPoller(Consumer consumer, std::function<Room(uid_t user)> room, std::uint64_t max_delay_ns,
              std::function<std::uint64_t()> clock = monotonic_ns)
@@ -97,7 +97,7 @@ class RingPoller {
     std::uint32_t used_domains;  ///< as of the last read
     /// Read in any case until then: a thread may have been running when BPF began to watch its process.
     std::uint64_t unwatched_until_ns = 0;
-    std::uint64_t turn_words;           ///< that a turn may take
+    std::uint64_t quantum_words;        ///< that one read may take
     bool unfinished = false;            ///< the last read left words, or there was none although the program ran
     std::uint64_t read_ns = 0;          ///< when the last read began
     std::uint64_t behind_since_ns = 0;  ///< later events may be unread, or older ones that the last read left
@@ -121,7 +121,7 @@ class RingPoller {
   bool is_left_alone(const Ring& ring, std::uint64_t now_ns) const;
   bool is_to_be_read(Ring& ring, Which which, std::uint64_t now_ns);
   std::uint64_t read(Ring& ring, std::uint64_t now_ns, bool all_domains, std::uint64_t max_words);
-  void read_in_turns(std::map<uid_t, Queue> waiting, std::uint64_t now_ns);
+  void read_round_robin(std::map<uid_t, Queue> waiting, std::uint64_t now_ns);
   void note_behind(const Ring& ring);
   enum class LastRead : std::uint8_t { complete, no_room, stopped };
   LastRead read_out(RingReader& reader, uid_t user, std::uint64_t now_ns);

@@ -221,7 +221,7 @@ Watermark::Holds RootlessSources::holds(std::uint64_t read_until_ns) {
 RingPoller::Room RootlessSources::room_for(uid_t user) const {
   if (!stream_.timeline.has_room(user)) return RingPoller::no_room;
   return {.words = stream_.output.room(user, drains_ ? max_drained_ns : max_staged_ns) * words_of_event,
-          .one_turn = stream_.output.has_backlog()};
+          .one_quantum = stream_.output.has_backlog()};
 }
 
 void RootlessSources::report(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) {

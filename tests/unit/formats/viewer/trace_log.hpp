@@ -60,13 +60,13 @@ class TraceLog final : public TraceWriter {
   void left_cpu(std::uint64_t time, std::uint32_t cpu, const Track& track) override {
     lines.push_back(std::to_string(time) + " left cpu " + std::to_string(cpu) + ": " + name(&track));
   }
-  void task_slice(const Track& track, const TaskSlice& slice) override {
-    std::string text = std::to_string(slice.begin_ns) + "-" + std::to_string(slice.end_ns) + " " +
-                       std::string(slice.name) + " @" + track.name;
-    for (const std::uint64_t id : slice.flows.out) text += " ->" + std::to_string(id - first_task_flow);
-    if (slice.flows.in != 0) text += " <-" + std::to_string(slice.flows.in - first_task_flow);
-    if (slice.creator) text += " by " + std::to_string(*slice.creator);
-    if (!slice.context.empty()) text += " in " + std::string(slice.context);
+  void task_span(const Track& track, const TaskSpan& span) override {
+    std::string text = std::to_string(span.begin_ns) + "-" + std::to_string(span.end_ns) + " " +
+                       std::string(span.name) + " @" + track.name;
+    for (const std::uint64_t id : span.flows.out) text += " ->" + std::to_string(id - first_task_flow);
+    if (span.flows.in != 0) text += " <-" + std::to_string(span.flows.in - first_task_flow);
+    if (span.creator) text += " by " + std::to_string(*span.creator);
+    if (!span.context.empty()) text += " in " + std::string(span.context);
     lines.push_back(std::move(text));
   }
   void task_point(const Track& track, std::uint64_t time, std::string_view what, std::string_view text) override {

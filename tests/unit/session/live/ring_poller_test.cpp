@@ -28,8 +28,8 @@ using test::second;
 using testing::ElementsAre;
 using testing::Pair;
 
-/// Words that one turn of a ring takes, and that are read after the end of a program.
-constexpr std::uint64_t turn_words = 1 << 17, last_words = 1 << 23;
+/// Words that one read of a ring takes, and that are read after the end of a program.
+constexpr std::uint64_t quantum_words = 1 << 17, last_words = 1 << 23;
 
 constexpr std::uint64_t max_delay_ns = 250 * milli;
 
@@ -122,7 +122,7 @@ TEST_F(RingPollerTest, KnowsWhetherThereAreSeveralUsers) {
 TEST_F(RingPollerTest, NothingMoreIsReadWithoutRoom) {
   fill(add(1));
   room_ = 1;
-  EXPECT_LE(poll().at(1), turn_words + 2048);
+  EXPECT_LE(poll().at(1), quantum_words + 2048);
   EXPECT_TRUE(poll().empty());
   EXPECT_TRUE(poller_.behind_since_ns());
   room_ = SIZE_MAX;
@@ -138,14 +138,14 @@ TEST_F(RingPollerTest, AUserWithoutRoomDoesNotTakeThatOfOthers) {
   EXPECT_TRUE(poller_.behind_since_ns());
 }
 
-TEST_F(RingPollerTest, EachRingHasAShortTurnWhileTheStreamHasABacklog) {
+TEST_F(RingPollerTest, EachRingHasAShortQuantumWhileTheStreamHasABacklog) {
   for (const std::uint32_t slot : {1u, 2u}) fill(add(slot));
-  constexpr std::uint64_t short_turn = 1 << 14;
-  wanted_ = {.words = short_turn, .one_turn = true};
+  constexpr std::uint64_t short_quantum = 1 << 14;
+  wanted_ = {.words = short_quantum, .one_quantum = true};
   const auto read = poll();
   for (const std::uint32_t slot : {1u, 2u}) {
     EXPECT_GT(read.at(slot), 0u);
-    EXPECT_LE(read.at(slot), short_turn + 2048);
+    EXPECT_LE(read.at(slot), short_quantum + 2048);
   }
   EXPECT_TRUE(poller_.behind_since_ns());
 }
