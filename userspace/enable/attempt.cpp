@@ -104,10 +104,10 @@ Checked<void> prepare(const Procfs& procfs, const Target& target, const Requirem
   return {};
 }
 
-/// Whether an entry is of this very program, as it is now.
-bool is_of(const JournalEntry& entry, const Target& target) {
-  return entry.program == target.process.program() && entry.user == target.process.credentials().user &&
-         may_be_hook_of(target, entry.hook);
+/// The hook of an entry that is of this very program, as it is now.
+std::optional<ReplacedHook> hook_of(const JournalEntry& entry, const Target& target) {
+  const bool is_same = entry.program == target.process.program() && entry.user == target.process.credentials().user;
+  return is_same ? own_hook(target, entry.claim) : std::nullopt;
 }
 
 void mend(const JournalEntry& entry) {
@@ -115,11 +115,12 @@ void mend(const JournalEntry& entry) {
   auto process = HeldProcess::hold(entry.pid, entry.start_ticks);
   if (!process) return;
   const auto target = find_target(procfs, std::move(*process));
-  if (!target || !is_of(entry, *target)) return;
-  put_back(target->memory(), entry.hook);
-  restore_directory(target->memory(), entry.hook);
+  const auto hook = target ? hook_of(entry, *target) : std::nullopt;
+  if (!hook) return;
+  put_back(target->memory(), *hook);
+  restore_directory(target->memory(), *hook);
   if (target->events_state() == EventsState::off)
-    remove_ring_file(procfs, target->process, entry.ring_path, entry.ring_inode);
+    remove_ring_file(procfs, target->process, entry.ring_path, entry.ring);
 }
 
 }  // namespace
@@ -150,8 +151,8 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
                            .start_ticks = target.process.start_ticks(),
                            .program = target.process.program(),
                            .user = target.process.credentials().user,
-                           .hook = *hook,
-                           .ring_inode = prepared.ring->inode(),
+                           .claim = {*hook},
+                           .ring = prepared.ring->identity(),
                            .ring_path = prepared.ring->path()};
   if (auto added = journal.add(entry); !added) return refuse(EnableResult::denied, added.error().message());
   if (!guardian.hold(target.memory(), *hook, window_ns)) {
@@ -189,7 +190,7 @@ void end_attempts(const Procfs& procfs, const Target& target, Prepared& prepared
   if (!prepared.ring) return;
   restore_directory(target.memory(), prepared.hook);
   const auto ring = present_ring(procfs, target.process);
-  if (ring && ring->inode == prepared.ring->inode()) prepared.ring->keep();
+  if (ring && ring->inode == prepared.ring->identity().inode) prepared.ring->keep();
   prepared.ring.reset();
   prepared.hook = {};
   journal.remove(target.process);

@@ -24,6 +24,13 @@ struct ReplacedHook {
   bool operator==(const ReplacedHook&) const = default;
 };
 
+/// What the journal says of a hook. Nothing is done on its word: see own_hook().
+struct ClaimedHook {
+  ReplacedHook hook;
+
+  bool operator==(const ClaimedHook&) const = default;
+};
+
 /// Puts the hook back, and withdraws the request, if the hook is still the replacement. If it is not, the program has
 /// set it, or it is put back already. False if the memory cannot be read or written: the program ended.
 bool put_back(const ProcessMemory& memory, const ReplacedHook& hook);

@@ -44,7 +44,7 @@ void unlock(int file, struct flock bytes) {
 
 /// Calls `visit` for each number of an entry, in the order in which the file has them.
 void visit_numbers(auto& entry, auto visit) {
-  auto& hook = entry.hook;
+  auto& hook = entry.claim.hook;
   visit(entry.owner.pid);
   visit(entry.owner.start_ticks);
   visit(entry.pid);
@@ -52,8 +52,9 @@ void visit_numbers(auto& entry, auto visit) {
   visit(entry.program.first);
   visit(entry.program.second);
   visit(entry.user);
-  for (auto* number : {&hook.address, &hook.original, &hook.replacement, &hook.thread_hook, &hook.witness,
-                       &hook.witness_before, &hook.request, &hook.directory, &hook.directory_text, &entry.ring_inode})
+  for (auto* number :
+       {&hook.address, &hook.original, &hook.replacement, &hook.thread_hook, &hook.witness, &hook.witness_before,
+        &hook.request, &hook.directory, &hook.directory_text, &entry.ring.device, &entry.ring.inode})
     visit(*number);
 }
 

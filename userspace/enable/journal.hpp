@@ -12,6 +12,7 @@
 #include "base/unique_fd.hpp"
 #include "enable/held_process.hpp"
 #include "enable/hook.hpp"
+#include "enable/ring_place.hpp"
 #include "rtev/error.hpp"
 
 namespace rtev::enable {
@@ -32,8 +33,8 @@ struct JournalEntry {
   std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat
   FileIdentity program{};         ///< that the process ran
   std::uint32_t user = 0;         ///< that it ran as
-  ReplacedHook hook{};
-  std::uint64_t ring_inode = 0;
+  ClaimedHook claim{};
+  RingIdentity ring{};      ///< its file
   std::string ring_path{};  ///< as the program would open it; may hold any bytes
 
   bool operator==(const JournalEntry&) const = default;

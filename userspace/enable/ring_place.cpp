@@ -103,11 +103,18 @@ bool is_name_taken(const UniqueFd& directory, const std::string& name) {
   return ::fstatat(directory.get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
-/// Whether the name leads to the file that the kernel numbers so.
-bool leads_to(const Procfs& procfs, const UniqueFd& directory, const std::string& name, std::uint64_t inode) {
-  const UniqueFd file(::openat(directory.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  const auto found = file ? procfs.open_file(file.get()) : std::nullopt;
-  return found && found->inode == inode;
+std::optional<RingIdentity> identity_of(const Procfs& procfs, const UniqueFd& file) {
+  struct stat status{};
+  const auto opened = file ? procfs.open_file(file.get()) : std::nullopt;
+  if (!opened || ::fstat(file.get(), &status) != 0) return std::nullopt;
+  return RingIdentity{.inode = opened->inode, .device = status.st_dev};
+}
+
+/// Whether the name leads to this file.
+bool leads_to(const Procfs& procfs, const UniqueFd& directory, const std::string& name, const RingIdentity& ring) {
+  const auto found =
+      identity_of(procfs, UniqueFd(::openat(directory.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)));
+  return found && found->inode == ring.inode && (ring.device == 0 || found->device == ring.device);
 }
 
 bool belongs_to_program(const Credentials& credentials, const UniqueFd& directory, const std::string& name) {
@@ -125,8 +132,8 @@ bool is_own_mount_namespace(const HeldProcess& process) {
 
 /// Removes it, in a child process that has the rights of the program.
 bool remove_as_program(const Procfs& procfs, const Credentials& credentials, const UniqueFd& directory,
-                       const std::string& name, std::uint64_t inode) {
-  return leads_to(procfs, directory, name, inode) && belongs_to_program(credentials, directory, name) &&
+                       const std::string& name, const RingIdentity& ring) {
+  return leads_to(procfs, directory, name, ring) && belongs_to_program(credentials, directory, name) &&
          become(credentials) && ::unlinkat(directory.get(), name.c_str(), 0) == 0;
 }
 
@@ -189,26 +196,27 @@ Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& proces
   pass(reader, place);
   reader(directory, file);
   if (!reader.is_complete()) return refuse(EnableResult::no_answer, "the directory of its ring did not answer");
-  const auto opened = file ? procfs.open_file(file.get()) : std::nullopt;
-  if (!opened) {
+  const auto identity = identity_of(procfs, file);
+  if (!identity) {
     const int code = place.open_error != 0 ? place.open_error : place.access_error;
     const std::string why = !place.insecure.empty() ? place.insecure : std::generic_category().message(code);
     return refuse(EnableResult::directory, "its ring cannot be made: " + why, directory_hint);
   }
-  return RingFile(process.credentials(), std::move(directory), path.empty() ? name : path + "/" + name, opened->inode);
+  return RingFile(process.credentials(), std::move(directory), path.empty() ? name : path + "/" + name, *identity);
 }
 
 RingFile::~RingFile() {
   if (!directory_) return;
   run_in_child({directory_.get()},
-               [this] { return answer(remove_as_program(Procfs(), credentials_, directory_, name(), inode_)); });
+               [this] { return answer(remove_as_program(Procfs(), credentials_, directory_, name(), identity_)); });
 }
 
 bool RingFile::is_in_place(const Procfs& procfs) const {
-  return directory_ && leads_to(procfs, directory_, name(), inode_);
+  return directory_ && leads_to(procfs, directory_, name(), identity_);
 }
 
-bool remove_ring_file(const Procfs& procfs, const HeldProcess& process, const std::string& path, std::uint64_t inode) {
+bool remove_ring_file(const Procfs& procfs, const HeldProcess& process, const std::string& path,
+                      const RingIdentity& ring) {
   const std::filesystem::path place(path);
   const std::string folder = place.parent_path(), name = place.filename();
   return is_done(run_in_child({process.directory().get()}, [&] {
@@ -221,8 +229,8 @@ bool remove_ring_file(const Procfs& procfs, const HeldProcess& process, const st
       if (!*root) continue;
       const auto directory = safe.open(*root, begin.work, folder);
       const UniqueFd held(directory ? ::fcntl(directory->fd(), F_DUPFD_CLOEXEC, 0) : -1);
-      if (held && leads_to(procfs, held, name, inode))
-        return answer(remove_as_program(procfs, process.credentials(), held, name, inode));
+      if (held && leads_to(procfs, held, name, ring))
+        return answer(remove_as_program(procfs, process.credentials(), held, name, ring));
     }
     return answer(false);
   }));

@@ -31,6 +31,14 @@ struct RingPlace {
 /// runtime has it; "" is the directory that the program works in. Nothing if it does not answer within a second.
 std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const std::string& path);
 
+/// Which file a ring is.
+struct RingIdentity {
+  std::uint64_t inode = 0;   ///< as the kernel numbers it in mappings
+  std::uint64_t device = 0;  ///< st_dev; 0: not known, of a file that was found in a mapping
+
+  bool operator==(const RingIdentity&) const = default;
+};
+
 /// An empty file of the ring's name, which rtev-bpf made with the rights of the program and of which it knows that
 /// nobody else has made it. OCaml's runtime opens the file that it finds (O_RDWR | O_CREAT in all versions), so nobody
 /// can put another one into its way. Its destructor removes the file, with the rights of the program, unless it was
@@ -45,26 +53,29 @@ class RingFile {
 
   /// As the runtime opens it.
   const std::string& path() const { return path_; }
-  /// As the kernel numbers it in mappings.
-  std::uint64_t inode() const { return inode_; }
+  const RingIdentity& identity() const { return identity_; }
   /// Whether the name still leads to this file.
   bool is_in_place(const Procfs& procfs) const;
   /// It is the program's from now on.
   void keep() { directory_.reset(); }
 
  private:
-  RingFile(Credentials credentials, UniqueFd directory, std::string path, std::uint64_t inode)
-      : credentials_(std::move(credentials)), directory_(std::move(directory)), path_(std::move(path)), inode_(inode) {}
+  RingFile(Credentials credentials, UniqueFd directory, std::string path, const RingIdentity& identity)
+      : credentials_(std::move(credentials)),
+        directory_(std::move(directory)),
+        path_(std::move(path)),
+        identity_(identity) {}
   std::string name() const { return path_.substr(path_.rfind('/') + 1); }
 
   Credentials credentials_;
   UniqueFd directory_;
   std::string path_;
-  std::uint64_t inode_;
+  RingIdentity identity_;
 };
 
-/// Removes the file of this inode with the rights of the program, if `path`, as the kernel names it, still leads to it.
-/// False if the file stays. May take a second.
-bool remove_ring_file(const Procfs& procfs, const HeldProcess& process, const std::string& path, std::uint64_t inode);
+/// Removes this file with the rights of the program, if `path`, as the kernel names it, still leads to it. False if the
+/// file stays. May take a second.
+bool remove_ring_file(const Procfs& procfs, const HeldProcess& process, const std::string& path,
+                      const RingIdentity& ring);
 
 }  // namespace rtev::enable

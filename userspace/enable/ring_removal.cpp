@@ -64,13 +64,16 @@ std::optional<Mapping> present_ring(const Procfs& procfs, const HeldProcess& pro
 
 bool remove_present_ring(const Procfs& procfs, const Target& target) {
   const auto ring = present_ring(procfs, target.process);
-  return ring && !keeps_rings(target.process) && remove_ring_file(procfs, target.process, ring->path, ring->inode);
+  return ring && !keeps_rings(target.process) &&
+         remove_ring_file(procfs, target.process, ring->path, {.inode = ring->inode});
 }
 
 void remove_left_ring(const Procfs& procfs, const Target& target, const EnabledNote& before) {
+  // Another user's program may have left it to find something else in its place.
+  if (before.user != target.process.credentials().user) return;
   if (before.ring_path.empty() || keeps_rings(target.process) || present_ring(procfs, target.process)) return;
   // If it is gone, or another one has its name, nothing happens.
-  remove_ring_file(procfs, target.process, before.ring_path, before.ring_inode);
+  remove_ring_file(procfs, target.process, before.ring_path, {.inode = before.ring_inode});
 }
 
 void free_removed_rings(const Procfs& procfs, const Target& target) {

@@ -254,7 +254,8 @@ Checked<ReplacedHook> plan_hook(const Target& target) {
                       .witness_before = *witness_before};
 }
 
-bool may_be_hook_of(const Target& target, const ReplacedHook& hook) {
+std::optional<ReplacedHook> own_hook(const Target& target, const ClaimedHook& claim) {
+  const ReplacedHook& hook = claim.hook;
   const StartSites& sites = target.runtime.start_sites;
   const std::uint64_t default_hook = target.place(sites.default_hook), thread_hook = target.place(sites.thread_hook);
   const std::uint64_t request_offset = target.layout.requested_external_interrupt * word_bytes;
@@ -262,8 +263,9 @@ bool may_be_hook_of(const Target& target, const ReplacedHook& hook) {
                            (hook.original == default_hook || (thread_hook != 0 && hook.original == thread_hook));
   const bool are_its_variables = hook.thread_hook == thread_hook && hook.witness == target.place(sites.blocking_hook) &&
                                  (hook.directory == 0 || hook.directory == target.place(sites.directory));
-  return is_its_hook && are_its_variables &&
-         (hook.request == 0 || is_domain_state(target, hook.request - request_offset, std::nullopt));
+  const bool is_own = is_its_hook && are_its_variables &&
+                      (hook.request == 0 || is_domain_state(target, hook.request - request_offset, std::nullopt));
+  return is_own ? std::optional(hook) : std::nullopt;
 }
 
 std::optional<std::uint64_t> domain_state_of(const Target& target, std::uint64_t thread_pointer) {

@@ -57,9 +57,8 @@ Checked<Target> find_target(const Procfs& procfs, HeldProcess process);
 /// but the addresses and values of this very program.
 Checked<ReplacedHook> plan_hook(const Target& target);
 
-/// Whether a hook that was replaced some time ago can be one of this program, as plan_hook() and find_target() find it
-/// now.
-bool may_be_hook_of(const Target& target, const ReplacedHook& hook);
+/// The hook of an entry of the journal, if it can be one of this program, as plan_hook() and find_target() find it now.
+std::optional<ReplacedHook> own_hook(const Target& target, const ClaimedHook& claim);
 
 /// The state of the domain that the thread with this thread pointer runs. Nothing if it runs none, or if a value there
 /// is not what it should be.

@@ -274,6 +274,7 @@ void Worker::note(const Target& target, Enabled enabled, std::uint64_t since_tic
                                                     .for_a_run = options_.pauses_at_end,
                                                     .since_ticks = since_ticks,
                                                     .place = target.hook(),
+                                                    .user = process.credentials().user,
                                                     .ring_inode = ring ? ring->inode : 0,
                                                     .ring_path = ring ? ring->path : std::string()});
   entries_.add(process);

@@ -44,18 +44,20 @@ std::optional<std::string> read_entry(std::int32_t pid, std::uint64_t start_tick
   return read_small_file(path_of(pid, start_ticks), max_entry_bytes);
 }
 
-/// What follows the program: times and places, a word, the inode and the path of the ring.
+/// What follows the program: times and places, a word, the user, the inode and the path of the ring.
 std::optional<EnabledNote> parse_note(std::string_view text) {
   const auto since_ticks = parse_number<std::uint64_t>(take_until(text, ' '));
   const auto place = parse_number<std::uint64_t>(take_until(text, ' '));
   const std::string_view word = take_until(text, ' ');
+  const auto user = parse_number<std::uint32_t>(take_until(text, ' '));
   const auto inode = parse_number<std::uint64_t>(take_until(text, ' '));
-  if (!since_ticks || !place || !inode || (word != on_text && word != run_text && word != off_text))
+  if (!since_ticks || !place || !user || !inode || (word != on_text && word != run_text && word != off_text))
     return std::nullopt;
   return EnabledNote{.enabled = word == off_text ? Enabled::off : Enabled::on,
                      .for_a_run = word == run_text,
                      .since_ticks = *since_ticks,
                      .place = *place,
+                     .user = *user,
                      .ring_inode = *inode,
                      .ring_path = std::string(text)};
 }
@@ -69,8 +71,8 @@ Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, EnabledNo
   const UniqueFd file(
       ::openat(directory->get(), name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, on_mode));
   const std::string_view word = note.enabled != Enabled::on ? off_text : note.for_a_run ? run_text : on_text;
-  const std::string entry = fmt::format("{}{} {} {} {} {}", program_of(pid), note.since_ticks, note.place, word,
-                                        note.ring_inode, note.ring_path);
+  const std::string entry = fmt::format("{}{} {} {} {} {} {}", program_of(pid), note.since_ticks, note.place, word,
+                                        note.user, note.ring_inode, note.ring_path);
   if (!file || ::fchmod(file.get(), note.enabled == Enabled::on ? on_mode : off_mode) != 0 ||
       ::write(file.get(), entry.data(), entry.size()) != static_cast<ssize_t>(entry.size()))
     return errno_error(errno, "cannot write", std::filesystem::path(enabled_directory) / name);

@@ -26,6 +26,7 @@ struct EnabledNote {
   bool for_a_run = false;         ///< it is on until the run ends that has switched it on
   std::uint64_t since_ticks = 0;  ///< of CLOCK_BOOTTIME, like start times
   std::uint64_t place = 0;        ///< where the program was in memory: tells it from itself after an exec
+  std::uint32_t user = 0;         ///< that the program ran as
   std::uint64_t ring_inode = 0;   ///< of its ring's file; 0: unknown
   std::string ring_path{};        ///< as the kernel named it; may hold any bytes
 };

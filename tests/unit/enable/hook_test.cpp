@@ -157,8 +157,8 @@ TEST_F(Hook, IsFoundInTheJournal) {
                            .start_ticks = 12345,
                            .program = {7, 8},
                            .user = 1000,
-                           .hook = replaced(),
-                           .ring_inode = 9,
+                           .claim = {replaced()},
+                           .ring = {.inode = 9, .device = 10},
                            .ring_path = "/tmp/a b\n4711.events"};
   ASSERT_TRUE(journal->add(entry));
   const auto left = journal->left_to({});

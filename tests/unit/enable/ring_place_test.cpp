@@ -69,7 +69,7 @@ TEST_F(RingPlaceTest, IsAnEmptyFileOfTheProgram) {
   EXPECT_EQ(status.st_uid, user);
   EXPECT_EQ(status.st_gid, user);
   EXPECT_EQ(status.st_size, 0);
-  EXPECT_EQ(made->inode(), status.st_ino);
+  EXPECT_EQ(made->identity(), (RingIdentity{.inode = status.st_ino, .device = status.st_dev}));
   EXPECT_EQ(made->path(), ring_);
   EXPECT_TRUE(made->is_in_place(procfs_));
 }
@@ -159,9 +159,10 @@ TEST_F(RingPlaceTest, IsRemovedByItsNumberOnly) {
   own(ring_, user, 0600);
   struct stat status{};
   ASSERT_EQ(::stat(ring_.c_str(), &status), 0);
-  EXPECT_FALSE(remove_ring_file(procfs_, *process_, ring_, status.st_ino + 1));
+  EXPECT_FALSE(remove_ring_file(procfs_, *process_, ring_, {.inode = status.st_ino + 1}));
   EXPECT_TRUE(fs::exists(ring_));
-  EXPECT_TRUE(remove_ring_file(procfs_, *process_, ring_, status.st_ino));
+  EXPECT_FALSE(remove_ring_file(procfs_, *process_, ring_, {.inode = status.st_ino, .device = status.st_dev + 1}));
+  EXPECT_TRUE(remove_ring_file(procfs_, *process_, ring_, {.inode = status.st_ino, .device = status.st_dev}));
   EXPECT_FALSE(fs::exists(ring_));
 }
 
@@ -170,7 +171,7 @@ TEST_F(RingPlaceTest, IsNotRemovedFromADirectoryOfAnother) {
   struct stat status{};
   ASSERT_EQ(::stat(ring_.c_str(), &status), 0);
   own(dir_.path(), attacker, 0755);
-  EXPECT_FALSE(remove_ring_file(procfs_, *process_, ring_, status.st_ino));
+  EXPECT_FALSE(remove_ring_file(procfs_, *process_, ring_, {.inode = status.st_ino}));
   EXPECT_TRUE(fs::exists(ring_));
 }
 

@@ -61,10 +61,10 @@ class TargetTest : public ::testing::Test {
 };
 
 TEST_F(TargetTest, KnowsItsOwnHook) {
-  EXPECT_TRUE(may_be_hook_of(*target_, left()));
+  EXPECT_TRUE(own_hook(*target_, {left()}));
   ReplacedHook of_threads = left();
   of_threads.original = thread_hook + bias;
-  EXPECT_TRUE(may_be_hook_of(*target_, of_threads));
+  EXPECT_TRUE(own_hook(*target_, {of_threads}));
 }
 
 TEST_F(TargetTest, RefusesAHookThatAnEntryOnlySays) {
@@ -75,7 +75,7 @@ TEST_F(TargetTest, RefusesAHookThatAnEntryOnlySays) {
   };
   for (const auto field : {&ReplacedHook::address, &ReplacedHook::original, &ReplacedHook::replacement,
                            &ReplacedHook::thread_hook, &ReplacedHook::witness, &ReplacedHook::directory})
-    EXPECT_FALSE(may_be_hook_of(*target_, changed(field)));
+    EXPECT_FALSE(own_hook(*target_, {changed(field)}));
 }
 
 TEST_F(TargetTest, RefusesARequestThatIsNotInTheStateOfADomain) {
@@ -83,9 +83,9 @@ TEST_F(TargetTest, RefusesARequestThatIsNotInTheStateOfADomain) {
   std::array<std::uint64_t, 10> other{};
   other[8] = 1;
   forged.request = reinterpret_cast<std::uint64_t>(&other[8]);
-  EXPECT_FALSE(may_be_hook_of(*target_, forged)) << "it has no minor heap";
+  EXPECT_FALSE(own_hook(*target_, {forged})) << "it has no minor heap";
   forged.request = 8;
-  EXPECT_FALSE(may_be_hook_of(*target_, forged));
+  EXPECT_FALSE(own_hook(*target_, {forged}));
 }
 
 TEST_F(TargetTest, IsACopyOnlyOfTheSameProgramAndUser) {
