@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/capabilities.hpp"
 #include "helper/channel.hpp"
@@ -21,6 +22,8 @@ namespace rtev::enable {
 namespace {
 
 constexpr int child_timeout_ms = 1000;
+
+std::atomic<int> unanswered = 0;
 
 bool is_own_user_namespace(std::uint64_t inode) {
   struct stat own{};
@@ -66,7 +69,12 @@ std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::fu
   if (::poll(&answered, 1, child_timeout_ms) == 1) answer = helper::receive(channel->first.get(), true);
   ::syscall(SYS_pidfd_send_signal, held.get(), SIGKILL, nullptr, 0);
   ::waitpid(child, nullptr, WNOHANG);  // SIGCHLD is ignored: the kernel forgets it
+  if (!answer) ++unanswered;
   return answer;
+}
+
+int unanswered_children() {
+  return unanswered;
 }
 
 bool become(const Credentials& credentials) {

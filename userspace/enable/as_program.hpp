@@ -16,6 +16,9 @@ namespace rtev::enable {
 /// then.
 std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::function<helper::Message()>& work);
 
+/// How often run_in_child() had no answer so far, in this process.
+int unanswered_children();
+
 /// Gives this process the rights of a program for files: its user and groups, and CAP_DAC_OVERRIDE only if the program
 /// has it in this user namespace. The program's user can neither look into this process nor signal it. False if that
 /// fails (errno).

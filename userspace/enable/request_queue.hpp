@@ -2,9 +2,12 @@
 // Requests that the worker has not looked at yet.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
+#include <optional>
 
 #include "enable/enabler.hpp"
 
@@ -15,16 +18,20 @@ class RequestQueue {
  public:
   void add(const EnableRequest& request) { by_user_[request.user].push_back(request); }
   bool is_empty() const { return by_user_.empty(); }
-  /// Of the next user the oldest one. Precondition: not is_empty().
-  EnableRequest take() {
+  /// Of the next user of whom this is true the oldest one.
+  std::optional<EnableRequest> take(const std::function<bool(std::uint32_t user)>& is_allowed) {
     auto next = by_user_.upper_bound(last_user_);
-    if (next == by_user_.end()) next = by_user_.begin();
-    auto& [user, requests] = *next;
-    last_user_ = user;
-    const EnableRequest request = requests.front();
-    requests.pop_front();
-    if (requests.empty()) by_user_.erase(next);
-    return request;
+    for (std::size_t users = by_user_.size(); users > 0; --users, ++next) {
+      if (next == by_user_.end()) next = by_user_.begin();
+      auto& [user, requests] = *next;
+      if (!is_allowed(user)) continue;
+      last_user_ = user;
+      const EnableRequest request = requests.front();
+      requests.pop_front();
+      if (requests.empty()) by_user_.erase(next);
+      return request;
+    }
+    return std::nullopt;
   }
 
  private:

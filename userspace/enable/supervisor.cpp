@@ -63,6 +63,9 @@ EnableAnswer failure(const Error& error) {
   return {.result = EnableResult::denied, .why = error.message(), .hint = error.hint};
 }
 
+/// How often a worker looks whether a user may go on whose share of its time is used up.
+constexpr int share_interval_ms = 50;
+
 /// Of a program whose events are on. `id`: not one of the tracer, which may have asked for the same process.
 EnableRequest take_back_request(const EnableAnswer& answer) {
   return {.task = Task::take_back,
@@ -75,17 +78,17 @@ EnableRequest take_back_request(const EnableAnswer& answer) {
 /// Requests until the supervisor is gone.
 void handle_requests(int channel, Worker& worker) {
   RequestQueue requests;
+  bool is_to_go_on = false;
   while (true) {
     const auto [running, ended] = worker.event_fds();
     std::array<pollfd, 3> events{pollfd{.fd = channel, .events = POLLIN, .revents = 0},
                                  pollfd{.fd = running, .events = POLLIN, .revents = 0},
                                  pollfd{.fd = ended, .events = POLLIN, .revents = 0}};
-    int timeout_ms = -1;
-    if (!requests.is_empty()) {
-      timeout_ms = 0;
-    } else if (const auto next = worker.next_step_ns()) {
+    int timeout_ms = is_to_go_on ? 0 : requests.is_empty() ? -1 : share_interval_ms;
+    if (const auto next = worker.next_step_ns(); next && timeout_ms != 0) {
       const std::uint64_t now = monotonic_ns();
-      timeout_ms = static_cast<int>((*next - std::min(*next, now)) / 1'000'000 + 1);
+      const auto step_ms = static_cast<int>((*next - std::min(*next, now)) / 1'000'000 + 1);
+      timeout_ms = timeout_ms < 0 ? step_ms : std::min(timeout_ms, step_ms);
     }
     ::poll(events.data(), events.size(), timeout_ms);
     worker.step(monotonic_ns());
@@ -101,7 +104,9 @@ void handle_requests(int channel, Worker& worker) {
         requests.add(*request);
       }
     }
-    if (!requests.is_empty()) worker.take(requests.take(), monotonic_ns());
+    const auto request = requests.take([&](std::uint32_t user) { return worker.has_time_for(user, monotonic_ns()); });
+    is_to_go_on = request.has_value();
+    if (request) worker.take(*request, monotonic_ns());
   }
 }
 

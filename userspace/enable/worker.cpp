@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "enable/as_program.hpp"
 #include "enable/process_status.hpp"
 #include "enable/ring_removal.hpp"
 #include "inspect/enabled_list.hpp"
@@ -102,6 +103,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   // The tracer has asked anew.
   if (const auto late = later_.find(request.pid); late != later_.end() && late->second.request.id != request.id)
     later_.erase(late);
+  const Charge charge(*this, request.user);
   std::uint64_t start_ticks = request.start_ticks;
   if (start_ticks == 0) start_ticks = procfs_.stat(request.pid).value_or(ProcessStat{}).start_ticks;
   const Progress::Scope at_work = supervision_.progress.work_on(request.pid, start_ticks, request.user);
@@ -185,6 +187,7 @@ std::optional<EnabledNote> Worker::our_note(const Target& target) {
 /// From now on nothing is switched on. A program whose events may come on after its last attempt is left to the
 /// guardian.
 void Worker::finish(const EnableRequest& request, std::uint64_t now_ns) {
+  is_finishing_ = true;
   end_waits(now_ns);
   end();
   later_.clear();
@@ -325,15 +328,12 @@ void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> 
 /// user's programs are left alone.
 Requirements Worker::requirements_of(const Target& target) {
   const std::uint32_t user = target.users_program().user;
-  if (const auto silent = silent_directories_.find(user);
-      silent != silent_directories_.end() && silent->second >= max_silent_directories)
+  if (const auto cost = costs_.find(user);
+      cost != costs_.end() && cost->second.silent_directories >= max_silent_directories)
     return {.list = {{.result = EnableResult::no_answer,
                       .what = "directory of the ring",
                       .found = "those of other programs of its user do not answer"}}};
-  Requirements requirements = check_requirements(target, options_.allow_confined);
-  const Requirement* const missing = requirements.missing();
-  if (missing != nullptr && missing->result == EnableResult::no_answer) ++silent_directories_[user];
-  return requirements;
+  return check_requirements(target, options_.allow_confined);
 }
 
 /// Looks again at what it takes: the program may have slept for hours since.
@@ -351,11 +351,24 @@ bool Worker::has_all(Program& program, std::uint64_t now_ns) {
   return false;
 }
 
+bool Worker::has_time_for(std::uint32_t user, std::uint64_t now_ns) const {
+  const auto cost = costs_.find(user);
+  return is_finishing_ || cost == costs_.end() || cost->second.cpu.has_left(now_ns);
+}
+
+Worker::Charge::Charge(Worker& worker, std::uint32_t user)
+    : cost_(worker.costs_[user]), begin_cpu_ns_(thread_cpu_ns()), begin_unanswered_(unanswered_children()) {}
+
+Worker::Charge::~Charge() {
+  cost_.cpu.use(thread_cpu_ns() - begin_cpu_ns_, monotonic_ns());
+  cost_.silent_directories += unanswered_children() - begin_unanswered_;
+}
+
 bool Worker::may_try(const Program& program, std::uint64_t now_ns) const {
   const UsersProgram what = program.target->users_program();
   const auto next = next_attempt_ns_.find(what.user);
-  return (next == next_attempt_ns_.end() || now_ns >= next->second) && !program.watched_until_ns &&
-         !first_of_.contains(what);
+  return (next == next_attempt_ns_.end() || now_ns >= next->second) && has_time_for(what.user, now_ns) &&
+         !program.watched_until_ns && !first_of_.contains(what);
 }
 
 void Worker::step(std::uint64_t now_ns) {
@@ -373,6 +386,7 @@ void Worker::step(std::uint64_t now_ns) {
     const auto found = waiting_.find(static_cast<std::int32_t>(record.tgid));
     if (found == waiting_.end()) continue;
     Program& program = found->second;
+    const Charge charge(*this, program.target->users_program().user);
     if (record.signal != 0) {
       if (is_harm(record.signal)) harmed(program, record.signal);
     } else if (!record.dumpable && !program.watched_until_ns) {
@@ -385,8 +399,10 @@ void Worker::step(std::uint64_t now_ns) {
     }
   }
   // After those that are known to run.
-  if (const auto asleep = find_asleep(monotonic_ns()); asleep != waiting_.end())
+  if (const auto asleep = find_asleep(monotonic_ns()); asleep != waiting_.end()) {
+    const Charge charge(*this, asleep->second.target->users_program().user);
     attempt(asleep->second, monotonic_ns());
+  }
   take_due(now_ns);
   if (now_ns >= next_check_ns_) end_waits(now_ns);
 }
@@ -402,6 +418,7 @@ void Worker::end_waits(std::uint64_t now_ns) {
   next_check_ns_ = now_ns + proof_ns / 2;
   std::vector<std::int32_t> over;
   for (auto& [pid, program] : waiting_) {
+    const Charge charge(*this, program.target->users_program().user);
     const Progress::Scope at_work = supervision_.progress.work_on(program.target->process);
     // The runtime may have been about to start them when the last attempt ended.
     if (program.was_tried && !program.is_on) {
@@ -459,7 +476,6 @@ void Worker::attempt(Program& program, std::uint64_t now_ns) {
                                     program.requirements, program.prepared, journal_, guardian_, supervision_);
   const std::uint64_t begin_ns = std::exchange(now_ns, monotonic_ns());
   if (!started) {
-    if (started.error().result == EnableResult::no_answer) ++silent_directories_[program.target->users_program().user];
     refuse(program.request, started.error(), program.target.get());
     return give_up(program, now_ns);
   }

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "base/cpu_share.hpp"
 #include "enable/attempt.hpp"
 #include "enable/enabled_entries.hpp"
 #include "enable/enabler.hpp"
@@ -30,6 +31,8 @@ class Worker {
          const Supervision& supervision, Answer answer);
 
   void take(const EnableRequest& request, std::uint64_t now_ns);
+  /// False if the programs of this user have used up the user's share of CPU time. At the end all are taken.
+  bool has_time_for(std::uint32_t user, std::uint64_t now_ns) const;
   /// Readable when step() has something to do, besides what time decides.
   std::array<int, 2> event_fds() const { return {programs_.fd(), entries_.event_fd()}; }
   /// Continues with programs that run now, and gives up those that did not run in time.
@@ -61,6 +64,25 @@ class Worker {
     EnableRequest request;
     std::uint64_t due_ns = 0;
     unsigned times = 0;
+  };
+
+  /// What a user's programs cost: CPU time, and directories that do not answer.
+  struct Cost {
+    CpuShare cpu{10, 500'000'000};
+    int silent_directories = 0;
+  };
+  /// As long as it exists, what is done is charged to this user. Only one at a time.
+  class Charge {
+   public:
+    Charge(Worker& worker, std::uint32_t user);
+    Charge(const Charge&) = delete;
+    Charge& operator=(const Charge&) = delete;
+    ~Charge();
+
+   private:
+    Cost& cost_;
+    std::uint64_t begin_cpu_ns_;
+    int begin_unanswered_;
   };
 
   using Programs = std::map<std::int32_t, Program>;
@@ -107,7 +129,8 @@ class Worker {
   std::set<UsersProgram> proved_;
   Suspects suspects_;
   EnabledEntries entries_;
-  std::map<std::uint32_t, int> silent_directories_;         ///< by user: how many did not answer
+  std::map<std::uint32_t, Cost> costs_;  ///< by user
+  bool is_finishing_ = false;
   std::uint64_t next_check_ns_ = 0;                         ///< of what waits
   std::map<std::uint32_t, std::uint64_t> next_attempt_ns_;  ///< by user: see EnablerOptions::max_per_second
 };

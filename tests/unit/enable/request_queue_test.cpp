@@ -16,11 +16,22 @@ TEST(RequestQueueTest, UsersTakeTurns) {
   queue.add({.pid = 4, .user = 0});
   queue.add({.pid = 5, .user = 1001});
   std::vector<std::int32_t> order;
-  while (!queue.is_empty()) {
-    order.push_back(queue.take().pid);
+  while (const auto request = queue.take([](std::uint32_t) { return true; })) {
+    order.push_back(request->pid);
     if (order.size() == 2) queue.add({.pid = 6, .user = 0});
   }
   EXPECT_THAT(order, ::testing::ElementsAre(1, 5, 4, 2, 6, 3));
+}
+
+TEST(RequestQueueTest, OfUsersWhoMayNotGoOnStay) {
+  RequestQueue queue;
+  queue.add({.pid = 1, .user = 1000});
+  queue.add({.pid = 2, .user = 1001});
+  const auto is_second = [](std::uint32_t user) { return user == 1001; };
+  EXPECT_EQ(queue.take(is_second)->pid, 2);
+  EXPECT_FALSE(queue.take(is_second));
+  EXPECT_EQ(queue.take([](std::uint32_t) { return true; })->pid, 1);
+  EXPECT_TRUE(queue.is_empty());
 }
 
 }  // namespace
