@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,11 +19,11 @@
 namespace rtev::enable {
 namespace {
 
-constexpr uid_t user = 12345;
-constexpr gid_t group = 12346, second_group = 12347;
-
 class AsProgramTest : public ::testing::Test {
  protected:
+  static constexpr uid_t user = 12345;
+  static constexpr gid_t group = 12346, second_group = 12347;
+
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "takes root";
     ASSERT_EQ(::chmod(dir_.path().c_str(), 0777), 0);
@@ -34,9 +35,14 @@ class AsProgramTest : public ::testing::Test {
   }
   /// What happens as a program of this user; nothing if there is no answer.
   template <typename Test>
-  static std::optional<bool> as_program(const Test& test) {
+  static std::optional<bool> as_program(const Test& test, std::uint64_t capabilities = 0, std::uint64_t space = 0) {
     auto answer = run_in_child({}, [&] {
-      bool is_true = become({.user = user, .group = group, .groups = {second_group}}) && test();
+      bool is_true = become({.user = user,
+                             .group = group,
+                             .groups = {second_group},
+                             .capabilities = capabilities,
+                             .user_namespace = space}) &&
+                     test();
       helper::Message message;
       helper::Writer{message}(is_true);
       return message;
@@ -71,6 +77,23 @@ TEST_F(AsProgramTest, OnlyItsUsersFilesAreOpened) {
   EXPECT_EQ(as_program([this] { return can_open("of-root"); }), false);
 }
 
+TEST_F(AsProgramTest, WhatMayOpenAllFilesOpensAllFiles) {
+  constexpr std::uint64_t overrides = 1ull << CAP_DAC_OVERRIDE;
+  struct stat own{};
+  ASSERT_EQ(::stat("/proc/self/ns/user", &own), 0);
+  const auto opens = [this] { return can_open("of-root"); };
+  EXPECT_EQ(as_program(opens, overrides, own.st_ino), true);
+  EXPECT_EQ(as_program(opens, ~overrides, own.st_ino), false);
+  EXPECT_EQ(as_program(opens, overrides, own.st_ino + 1), false) << "it may do so only in its own user namespace";
+}
+
+TEST_F(AsProgramTest, OtherCapabilitiesAreGone) {
+  struct stat own{};
+  ASSERT_EQ(::stat("/proc/self/ns/user", &own), 0);
+  EXPECT_EQ(as_program([this] { return ::chown((dir_ / "of-root").c_str(), user, user) == 0; }, ~0ull, own.st_ino),
+            false);
+}
+
 TEST_F(AsProgramTest, RightsDoNotComeBack) {
   EXPECT_EQ(as_program([] { return ::setresuid(0, 0, 0) == 0 && ::setgroups(0, nullptr) == 0; }), false);
 }
@@ -82,6 +105,39 @@ TEST_F(AsProgramTest, ItsUserCannotSignalIt) {
               return ::getresuid(ids.data(), &ids[1], &ids[2]) == 0 && ids == std::array<uid_t, 3>{0, 0, 0};
             }),
             true);
+}
+
+TEST(RunInChildTest, HasOnlyTheDescriptorsThatAreKept) {
+  const UniqueFd kept(::open("/dev/null", O_RDONLY | O_CLOEXEC)), other(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  auto answer = run_in_child({kept.get()}, [&] {
+    bool is_kept = ::fcntl(kept.get(), F_GETFD) >= 0, is_closed = ::fcntl(other.get(), F_GETFD) < 0;
+    helper::Message message;
+    helper::Writer{message}(is_kept, is_closed);
+    return message;
+  });
+  ASSERT_TRUE(answer);
+  bool is_kept = false, is_closed = false;
+  helper::Reader reader(*answer);
+  reader(is_kept, is_closed);
+  EXPECT_TRUE(is_kept);
+  EXPECT_TRUE(is_closed);
+}
+
+TEST(RunInChildTest, HasNoAnswerOfWorkThatTakesTooLong) {
+  std::array<int, 2> ends{-1, -1};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const UniqueFd open_until_its_end(ends[0]);
+  UniqueFd of_child(ends[1]);
+  EXPECT_FALSE(run_in_child({of_child.get()}, []() -> helper::Message {
+    while (true) ::pause();
+  }));
+  of_child.reset();
+  char byte = 0;
+  EXPECT_EQ(::read(open_until_its_end.get(), &byte, 1), 0) << "it does not stay";
+}
+
+TEST(RunInChildTest, HasNoAnswerOfWorkThatEnds) {
+  EXPECT_FALSE(run_in_child({}, []() -> helper::Message { ::_exit(0); }));
 }
 
 }  // namespace

@@ -3,20 +3,22 @@
 #include "enable/held_process.hpp"
 
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <memory>
 
+#include "base/capabilities.hpp"
 #include "unit/enable/child.hpp"
 
 namespace rtev::enable {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr uid_t other_user = 12345;
 
 HeldProcess hold(pid_t pid) {
   auto held = HeldProcess::hold(pid, 0);
@@ -26,8 +28,22 @@ HeldProcess hold(pid_t pid) {
 
 class HeldProcessTest : public ::testing::Test {
  protected:
+  static constexpr uid_t other_user = 12345;
+
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "changes its user, which takes root";
+  }
+  static void expect_refused_after(
+      const std::function<void()>& change, const std::string& why, const std::function<void()>& first = [] {}) {
+    Child child(first, change);
+    const HeldProcess held = hold(child.pid());
+    EXPECT_TRUE(held.may_write()) << held.may_write().error().why;
+    EXPECT_TRUE(held.check_unchanged());
+    child.go_on();
+    const auto unchanged = held.check_unchanged();
+    ASSERT_FALSE(unchanged);
+    EXPECT_EQ(unchanged.error().result, EnableResult::privileged);
+    EXPECT_THAT(unchanged.error().why, HasSubstr(why));
   }
 };
 
@@ -91,17 +107,59 @@ TEST_F(HeldProcessTest, ThatExecutesItsOwnProgramAgainHasAnotherMemory) {
 }
 
 TEST_F(HeldProcessTest, ThatChangesItsUserIsRefused) {
-  Child child([] {},
-              [] {
-                ::setresuid(other_user, other_user, other_user);
-                ::prctl(PR_SET_DUMPABLE, 1);
-              });
+  expect_refused_after(
+      [] {
+        ::setresuid(other_user, other_user, other_user);
+        ::prctl(PR_SET_DUMPABLE, 1);
+      },
+      "changed");
+}
+
+TEST_F(HeldProcessTest, ThatChangesItsGroupIsRefused) {
+  expect_refused_after(
+      [] {
+        ::setresgid(other_user, other_user, other_user);
+        ::prctl(PR_SET_DUMPABLE, 1);
+      },
+      "changed");
+}
+
+TEST_F(HeldProcessTest, ThatChangesItsOtherGroupsIsRefused) {
+  expect_refused_after([] { ::setgroups(1, &other_user); }, "changed");
+}
+
+TEST_F(HeldProcessTest, ThatDropsACapabilityIsRefused) {
+  expect_refused_after([] { keep_capabilities({{CAP_SYS_PTRACE}}); }, "changed");
+}
+
+TEST_F(HeldProcessTest, ThatEntersAnotherUserNamespaceIsRefused) {
+  expect_refused_after(
+      [] {
+        ::unshare(CLONE_NEWUSER);
+        ::prctl(PR_SET_DUMPABLE, 1);
+      },
+      "");
+}
+
+TEST_F(HeldProcessTest, WhoseMemoryItsUserMayNotReadAnyMoreIsRefused) {
+  const auto become_user = [] {
+    ::setresgid(other_user, other_user, other_user);
+    ::setresuid(other_user, other_user, other_user);
+    ::prctl(PR_SET_DUMPABLE, 1);
+  };
+  expect_refused_after([] { ::prctl(PR_SET_DUMPABLE, 0); }, "not dumpable", become_user);
+}
+
+TEST_F(HeldProcessTest, ThatCouldUseACapabilityIsRefused) {
+  const Child child([] {
+    ::prctl(PR_SET_KEEPCAPS, 1);
+    ::setresgid(other_user, other_user, other_user);
+    ::setresuid(other_user, other_user, other_user);
+    ::prctl(PR_SET_DUMPABLE, 1);
+  });
   const HeldProcess held = hold(child.pid());
-  child.go_on();
-  const auto unchanged = held.check_unchanged();
-  ASSERT_FALSE(unchanged);
-  EXPECT_EQ(unchanged.error().result, EnableResult::privileged);
-  EXPECT_THAT(unchanged.error().why, HasSubstr("changed"));
+  ASSERT_FALSE(held.may_write());
+  EXPECT_THAT(held.may_write().error().why, HasSubstr("capabilities that its user has not"));
 }
 
 TEST_F(HeldProcessTest, WithTheRightsOfTwoUsersIsRefused) {

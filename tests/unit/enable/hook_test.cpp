@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <sstream>
 #include <thread>
 
 #include "enable/guardian.hpp"
@@ -237,6 +239,50 @@ TEST_F(Hook, ThatWasNotReplacedYetLeavesNoEntry) {
   std::ofstream{entry};
   EXPECT_TRUE(journal->left_to({}).empty());
   EXPECT_FALSE(std::filesystem::exists(entry));
+}
+
+TEST_F(Hook, OfABrokenEntryIsForgotten) {
+  const auto journal = Journal::open(dir_ / "hooks");
+  ASSERT_TRUE(journal) << journal.error().message();
+  const JournalEntry entry{.owner = {.pid = INT32_MAX}, .pid = 4711, .start_ticks = 10};
+  const auto file = dir_ / "hooks" / "4711-10";
+  const auto change = [&](const std::function<std::string(std::string)>& changed) {
+    EXPECT_TRUE(journal->add(entry));
+    std::stringstream text;
+    text << std::ifstream(file).rdbuf();
+    std::ofstream(file, std::ios::trunc) << changed(text.str());
+  };
+  change([](std::string text) { return text; });
+  EXPECT_EQ(journal->left_to({}).size(), 1u);
+  for (const auto& broken : std::initializer_list<std::function<std::string(std::string)>>{
+           [](const std::string& text) { return text.substr(0, text.size() / 2); },
+           [](const std::string& text) { return "x" + text; },
+           [](const std::string& text) { return "1" + std::string(30, '0') + text; }}) {
+    change(broken);
+    EXPECT_TRUE(journal->left_to({}).empty());
+    EXPECT_FALSE(std::filesystem::exists(file));
+  }
+}
+
+TEST_F(Hook, OfAnEntryUnderTheNameOfAnotherProcessIsForgotten) {
+  const auto journal = Journal::open(dir_ / "hooks");
+  ASSERT_TRUE(journal) << journal.error().message();
+  const std::filesystem::path directory = dir_ / "hooks";
+  for (const char* name : {"4712-10", "4711-11", "4711", "x", "4711-10-1"}) {
+    ASSERT_TRUE(journal->add({.owner = {.pid = INT32_MAX}, .pid = 4711, .start_ticks = 10}));
+    std::filesystem::rename(directory / "4711-10", directory / name);
+    EXPECT_TRUE(journal->left_to({}).empty()) << name;
+    EXPECT_FALSE(std::filesystem::exists(directory / name)) << name;
+  }
+}
+
+TEST_F(Hook, OfAnEntryIsNotWrittenThroughALink) {
+  const auto journal = Journal::open(dir_ / "hooks");
+  ASSERT_TRUE(journal) << journal.error().message();
+  std::ofstream(dir_ / "victim") << "x";
+  std::filesystem::create_symlink(dir_ / "victim", dir_ / "hooks" / "4711-10");
+  EXPECT_FALSE(journal->add({.pid = 4711, .start_ticks = 10}));
+  EXPECT_EQ(std::filesystem::file_size(dir_ / "victim"), 1u);
 }
 
 TEST_F(Hook, OnlyRootMayLockTheJournal) {

@@ -22,10 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr uid_t user = 12345, attacker = 54321;
-
 class RingPlaceTest : public ::testing::Test {
  protected:
+  static constexpr uid_t user = 12345, attacker = 54321;
+
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "makes files of other users, which takes root";
     own(dir_.path(), user, 0755);
@@ -136,6 +136,68 @@ TEST_F(RingPlaceTest, ThatWasReplacedStays) {
     EXPECT_FALSE(made->is_in_place(procfs_));
   }
   EXPECT_TRUE(fs::exists(ring_));
+}
+
+TEST_F(RingPlaceTest, IsRemovedFromTheDirectoryInWhichItWasMade) {
+  const fs::path place = dir_ / "place", moved = dir_ / "moved";
+  fs::create_directory(place);
+  own(place, user, 0755);
+  {
+    const auto made = RingFile::make(procfs_, *process_, place);
+    ASSERT_TRUE(made) << made.error().why;
+    fs::rename(place, moved);
+    fs::create_directory(place);
+    fs::create_hard_link(moved / ring_.filename(), place / ring_.filename());
+  }
+  EXPECT_FALSE(fs::exists(moved / ring_.filename()));
+  EXPECT_TRUE(fs::exists(place / ring_.filename())) << "a directory that took its place";
+}
+
+TEST_F(RingPlaceTest, IsNotRemovedByAUserWhoMayNot) {
+  {
+    const auto made = make();
+    ASSERT_TRUE(made);
+    own(dir_.path(), 0, 0755);
+  }
+  EXPECT_TRUE(fs::exists(ring_));
+}
+
+TEST_F(RingPlaceTest, ThatIsAnothersByNowStays) {
+  {
+    const auto made = make();
+    ASSERT_TRUE(made);
+    ASSERT_EQ(::chown(ring_.c_str(), attacker, attacker), 0);
+  }
+  EXPECT_TRUE(fs::exists(ring_));
+}
+
+TEST_F(RingPlaceTest, IsNotMadeInADirectoryThatWasReplacedAfterTheLook) {
+  const fs::path place = dir_ / "place", trap = dir_ / "trap";
+  for (const auto& path : {place, trap}) fs::create_directory(path);
+  own(place, user, 0755);
+  own(trap, attacker, 0777);
+  ASSERT_TRUE(look_at_ring_place(*process_, place)->is_usable());
+  fs::remove(place);
+  fs::create_symlink(trap, place);
+  EXPECT_THAT(RingFile::make(procfs_, *process_, place).error().why, HasSubstr("belongs to user 54321"));
+  EXPECT_TRUE(fs::is_empty(trap));
+}
+
+TEST_F(RingPlaceTest, IsNotMadeInAWorkingDirectoryThatWasRemoved) {
+  fs::create_directory(dir_ / "work");
+  own(dir_ / "work", user, 0755);
+  const Child child([&] {
+    ::chdir((dir_ / "work").c_str());
+    ::setresgid(user, user, user);
+    ::setresuid(user, user, user);
+    ::prctl(PR_SET_DUMPABLE, 1);
+  });
+  const auto process = HeldProcess::hold(child.pid(), 0);
+  ASSERT_TRUE(process);
+  EXPECT_TRUE(look_at_ring_place(*process, "")->is_usable());
+  fs::remove(dir_ / "work");
+  EXPECT_EQ(look_at_ring_place(*process, "")->access_error, ENOENT);
+  EXPECT_FALSE(RingFile::make(procfs_, *process, ""));
 }
 
 TEST_F(RingPlaceTest, OfAProgramThatHasEndedIsRemoved) {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -125,6 +126,60 @@ TEST_F(SafePathTest, OpensNoFile) {
   ASSERT_EQ(::chown((dir_ / "file").c_str(), path_user, path_user), 0);
   EXPECT_EQ(open("file").error().code, ENOTDIR);
   EXPECT_EQ(open("none").error().code, ENOENT);
+}
+
+TEST_F(SafePathTest, StaysWhereItWasOpenedWhenTheDirectoryIsReplaced) {
+  make("place", path_user, 0755);
+  make("of_attacker", path_attacker, 0755);
+  const auto opened = open("place");
+  ASSERT_TRUE(opened);
+  fs::rename(dir_ / "place", dir_ / "moved");
+  link("of_attacker", "place", path_attacker);
+  EXPECT_TRUE(is_same(*opened, dir_ / "moved"));
+  EXPECT_THAT(insecure("place"), HasSubstr("belongs to user 54321"));
+}
+
+TEST_F(SafePathTest, LooksAtTheWayThatItCame) {
+  make("way", path_user, 0755);
+  make("way/place", path_user, 0755);
+  const auto opened = open("way/place");
+  ASSERT_TRUE(opened);
+  const auto obstacle = [&] {
+    const auto own_user = static_cast<uid_t>(::setfsuid(path_user));
+    const int code = opened->obstacle();
+    ::setfsuid(own_user);
+    return code;
+  };
+  EXPECT_EQ(obstacle(), 0);
+  // The name leads to a directory where the user may go; the one that was opened is closed to him.
+  fs::rename(dir_ / "way", dir_ / "moved");
+  make("way/place", path_user, 0755);
+  make("moved", 0, 0700);
+  EXPECT_EQ(obstacle(), EACCES);
+}
+
+TEST_F(SafePathTest, TakesTheRootOfTheUserNamespaceForOneOfTheTrusted) {
+  make("of_namespace", path_attacker, 0755);
+  credentials_.namespace_root = path_attacker;
+  EXPECT_TRUE(open("of_namespace"));
+}
+
+TEST_F(SafePathTest, ComesBackToTheDirectoryThatItChecked) {
+  make("first", path_user, 0755);
+  make("second", path_user, 0755);
+  link("../second", "first/link", path_user);
+  const auto opened = open("first/link/../first");
+  ASSERT_TRUE(opened) << opened.error().insecure;
+  EXPECT_TRUE(is_same(*opened, dir_ / "first"));
+}
+
+TEST_F(SafePathTest, IsNotOpenedAboveItsRoot) {
+  make("place", path_user, 0755);
+  MountTables mounts;
+  const UniqueFd root(::open((dir_ / "place").c_str(), O_PATH | O_CLOEXEC)), work(::open("/", O_PATH | O_CLOEXEC));
+  const auto opened = SafePath(credentials_, ::getpid(), mounts).open(root, work, "/../../..");
+  ASSERT_TRUE(opened);
+  EXPECT_TRUE(is_same(*opened, dir_ / "place"));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct ElfSymbol {
   std::string name{};
   std::uint64_t value = 0, size = 16;
   std::uint8_t type = STT_FUNC, binding = STB_GLOBAL;
-  bool defined = true;
+  bool defined = true, absolute = false;
 };
 
 /// The shape of a file. Its code lies at `text_offset` of the file and at `base` + `text_address` in memory, which
@@ -37,6 +37,8 @@ struct ElfShape {
   std::vector<Elf64_Rela> relocations{};
   std::vector<std::string> needed{};  ///< libraries
   std::string rodata{};
+  bool is_writable = false;  ///< the part with `rodata`
+  std::string code{};        ///< where the program begins
   std::optional<std::uint64_t> tls_size{};
   std::uint64_t tls_align = 8;
 };
@@ -72,7 +74,7 @@ inline void append_symbols(std::string& file, std::vector<Elf64_Shdr>& sections,
     Elf64_Sym entry{};
     entry.st_name = static_cast<std::uint32_t>(names.size());
     entry.st_info = static_cast<std::uint8_t>(ELF64_ST_INFO(symbol.binding, symbol.type));
-    entry.st_shndx = symbol.defined ? 1 : SHN_UNDEF;
+    entry.st_shndx = symbol.absolute ? SHN_ABS : symbol.defined ? 1 : SHN_UNDEF;
     entry.st_value = symbol.value;
     entry.st_size = symbol.size;
     append(table, entry);
@@ -122,9 +124,10 @@ inline std::string write_elf(const ElfShape& shape) {
 
   load(PF_R | PF_X, ElfShape::text_offset, ElfShape::text_address, ElfShape::text_size);
   sections.push_back(section(SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, file.size(), ElfShape::text_size));
-  file.append(ElfShape::text_size, '\xcc');
+  file += shape.code;
+  file.append(ElfShape::text_size - shape.code.size(), '\xcc');
 
-  load(PF_R, file.size(), 0x4000, shape.rodata.size());
+  load(PF_R | (shape.is_writable ? PF_W : 0), file.size(), 0x4000, shape.rodata.size());
   sections.push_back(section(SHT_PROGBITS, SHF_ALLOC, file.size(), shape.rodata.size()));
   file += shape.rodata;
 
@@ -154,6 +157,7 @@ inline std::string write_elf(const ElfShape& shape) {
   header.e_type = shape.type;
   header.e_machine = shape.machine;
   header.e_version = EV_CURRENT;
+  header.e_entry = shape.base + ElfShape::text_address;
   header.e_ehsize = sizeof header;
   header.e_phoff = sizeof header;
   header.e_phentsize = sizeof(Elf64_Phdr);

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// What a program lacks to make its ring, and what changes before it is made. The program is a child of another user;
+// its variables are words of this process, of which it has copies.
+#include "enable/requirements.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "enable/ring_place.hpp"
+#include "enable/temporary_directory.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/enable/child.hpp"
+#include "unit/enable/own_mounts.hpp"
+
+namespace rtev::enable {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class RequirementsTest : public ::testing::Test {
+ protected:
+  static constexpr uid_t user = 12345, attacker = 54321;
+  /// Small rings: 128 domains with 8 kB each, and 1 MB of names.
+  static constexpr std::uint32_t ring_words = 1024;
+  static constexpr rlim_t ring_bytes = (1 << 20) + 128 * (ring_words * 8 + 80) + 4096;
+
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "makes files of other users, which takes root";
+    own(dir_.path(), user, 0755);
+  }
+  static void own(const fs::path& path, uid_t owner, mode_t mode) {
+    ASSERT_EQ(::chown(path.c_str(), owner, owner), 0);
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+  }
+  /// The program; `before` is what it did before it was held, and `after` what it does then.
+  Requirements check(
+      const std::function<void()>& before = [] {}, const std::function<void()>& after = [] {},
+      bool allow_confined = true) {
+    Child child(
+        [&] {
+          ::chdir(dir_.path().c_str());
+          ::setresgid(user, user, user);
+          before();
+          ::setresuid(user, user, user);
+          ::prctl(PR_SET_DUMPABLE, 1);
+        },
+        after);
+    ring_ = dir_ / (std::to_string(child.pid()) + ".events");
+    auto held = HeldProcess::hold(child.pid(), 0);
+    EXPECT_TRUE(held && held->may_write());
+    if (!held) return {};
+    Target target{.process = std::move(*held)};
+    target.runtime.start_sites.directory = reinterpret_cast<std::uint64_t>(&directory_);
+    target.runtime.start_sites.ring_words = reinterpret_cast<std::uint64_t>(&words_);
+    child.go_on();
+    return check_requirements(target, allow_confined);
+  }
+  static void expect_missing(const Requirements& found, EnableResult result, const std::string& why) {
+    const Requirement* const missing = found.missing();
+    ASSERT_NE(missing, nullptr);
+    EXPECT_EQ(missing->result, result) << missing->what;
+    EXPECT_THAT(missing->what + ": " + missing->found, HasSubstr(why));
+  }
+  static std::function<void()> limit(int resource, rlim_t value) {
+    return [=] {
+      const rlimit limit{.rlim_cur = value, .rlim_max = value};
+      ::setrlimit(static_cast<__rlimit_resource>(resource), &limit);
+    };
+  }
+
+  test::TempDir dir_;
+  fs::path ring_;
+  std::string text_;
+  alignas(8) std::uint64_t directory_ = 0;
+  alignas(8) std::uint32_t words_ = ring_words;
+};
+
+TEST_F(RequirementsTest, AreMetByAnOrdinaryProgram) {
+  const Requirements found = check();
+  EXPECT_EQ(found.missing(), nullptr) << found.missing()->what << ": " << found.missing()->found;
+}
+
+TEST_F(RequirementsTest, OfAProgramThatEndsAreNotMet) {
+  std::optional<Child> child(std::in_place, [] {});
+  auto held = HeldProcess::hold(child->pid(), 0);
+  ASSERT_TRUE(held);
+  const Target target{.process = std::move(*held)};
+  child.reset();
+  expect_missing(check_requirements(target, true), EnableResult::gone, "ended");
+}
+
+TEST_F(RequirementsTest, AreInTheDirectoryThatTheProgramNames) {
+  const fs::path named = dir_ / "named";
+  fs::create_directory(named);
+  own(named, user, 0755);
+  text_ = named;
+  directory_ = reinterpret_cast<std::uint64_t>(text_.c_str());
+  const Requirements found = check();
+  EXPECT_EQ(found.missing(), nullptr);
+  EXPECT_EQ(found.directory, named);
+  EXPECT_EQ(found.directory_text, 0u) << "it goes there by itself";
+  own(named, attacker, 0755);
+  expect_missing(check(), EnableResult::directory, "belongs to user 54321");
+  fs::remove(named);
+  expect_missing(check(), EnableResult::directory, "No such file");
+}
+
+TEST_F(RequirementsTest, AreNotMetIfTheDirectoryCannotBeRead) {
+  directory_ = 8;
+  expect_missing(check(), EnableResult::unexpected_value, "cannot be read");
+  text_ = std::string(5000, 'x');
+  directory_ = reinterpret_cast<std::uint64_t>(text_.c_str());
+  expect_missing(check(), EnableResult::unexpected_value, "cannot be read");
+}
+
+TEST_F(RequirementsTest, AreOfTheDirectoryAsItIsThen) {
+  const fs::path place = dir_ / "place";
+  const auto works_there = [&] { ::chdir(place.c_str()); };
+  const auto make = [&] {
+    fs::create_directory(place);
+    own(place, user, 0755);
+  };
+  make();
+  EXPECT_EQ(check(works_there).missing(), nullptr);
+  expect_missing(check(works_there, [&] { ::chmod(place.c_str(), 0777); }), EnableResult::directory,
+                 "others may write");
+  own(place, user, 0755);
+  expect_missing(check(works_there, [&] { ::rmdir(place.c_str()); }), EnableResult::directory, "No such file");
+}
+
+TEST_F(RequirementsTest, WantAFreeName) {
+  const auto take_name = [this] {
+    const fs::path name = dir_ / (std::to_string(::getpid()) + ".events");
+    UniqueFd(::open(name.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  };
+  expect_missing(check([] {}, take_name), EnableResult::directory, free_name);
+}
+
+TEST_F(RequirementsTest, WantALimitOfFilesAboveTheRing) {
+  EXPECT_EQ(check([] {}, limit(RLIMIT_FSIZE, ring_bytes)).missing(), nullptr);
+  expect_missing(check([] {}, limit(RLIMIT_FSIZE, ring_bytes - 1)), EnableResult::limit, "RLIMIT_FSIZE");
+}
+
+TEST_F(RequirementsTest, WantAddressesForTheRing) {
+  expect_missing(check([] {}, limit(RLIMIT_AS, ring_bytes)), EnableResult::limit, "RLIMIT_AS");
+}
+
+TEST_F(RequirementsTest, WantADescriptor) {
+  // It has standard ones, and those that this process has.
+  expect_missing(check([] {}, limit(RLIMIT_NOFILE, 3)), EnableResult::limit, "RLIMIT_NOFILE");
+}
+
+TEST_F(RequirementsTest, WantMoreForLargerRings) {
+  words_ = 1 << 20;
+  expect_missing(check([] {}, limit(RLIMIT_FSIZE, ring_bytes)), EnableResult::limit, "RLIMIT_FSIZE");
+  words_ = (1u << 30) + 1;
+  EXPECT_EQ(check([] {}, limit(RLIMIT_FSIZE, rlim_t{100} << 20)).missing(), nullptr) << "no ring is so large";
+}
+
+TEST_F(RequirementsTest, WantNoDebugger) {
+  expect_missing(check([] {}, [] { ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr); }), EnableResult::debugged, "");
+}
+
+TEST_F(RequirementsTest, WantNoFilterOfSystemCallsUnlessThatIsAllowed) {
+  const auto filter = [] {
+    sock_filter allow{.code = BPF_RET | BPF_K, .jt = 0, .jf = 0, .k = SECCOMP_RET_ALLOW};
+    const sock_fprog program{.len = 1, .filter = &allow};
+    ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+  };
+  expect_missing(check([] {}, filter, false), EnableResult::seccomp, "seccomp");
+  EXPECT_EQ(check([] {}, filter).missing(), nullptr);
+}
+
+/// Where the runtime is led.
+class LedTest : public RequirementsTest {
+ protected:
+  /// With a /tmp of its own, which `mount` mounts.
+  void with_temporary_directory(const std::function<bool()>& mount, const std::function<void()>& test) {
+    fs::create_directory(dir_ / "tmp");
+    own(dir_ / "tmp", 0, 01777);
+    with_own_mounts([&] {
+      // Its path may lead elsewhere then.
+      ::chdir(dir_.path().c_str());
+      ASSERT_TRUE(mount());
+      test();
+    });
+  }
+  bool bind() const { return ::mount((dir_ / "tmp").c_str(), "/tmp", nullptr, MS_BIND, nullptr) == 0; }
+};
+
+TEST_F(LedTest, ToTheTemporaryDirectoryOfTheSameFileSystem) {
+  with_temporary_directory(
+      [this] { return bind(); },
+      [this] {
+        if (look_at_ring_place(*HeldProcess::hold(::getpid(), 0), "").value_or(RingPlace{}).is_memory) return;
+        const Requirements found = check();
+        EXPECT_EQ(found.missing(), nullptr);
+        EXPECT_EQ(found.directory, temporary_directory);
+        ASSERT_NE(found.directory_text, 0u);
+        EXPECT_STREQ(reinterpret_cast<const char*>(found.directory_text),  // NOLINT(performance-no-int-to-ptr)
+                     temporary_directory);
+      });
+}
+
+TEST_F(LedTest, ToNoOtherFileSystem) {
+  with_temporary_directory([] { return ::mount("none", "/tmp", "tmpfs", 0, "mode=1777") == 0; },
+                           [this] {
+                             const Requirements found = check();
+                             EXPECT_EQ(found.missing(), nullptr);
+                             EXPECT_EQ(found.directory, "");
+                             EXPECT_EQ(found.directory_text, 0u);
+                           });
+}
+
+TEST_F(LedTest, NowhereIfOthersMayReplaceFilesThere) {
+  with_temporary_directory([this] { return bind(); },
+                           [this] {
+                             ASSERT_EQ(::chmod("/tmp", 0777), 0);
+                             EXPECT_EQ(check().directory, "");
+                           });
+}
+
+TEST_F(LedTest, NowhereIfItsOwnDirectoryIsNotUsable) {
+  with_temporary_directory([this] { return bind(); },
+                           [this] {
+                             ASSERT_EQ(::chmod(".", 0777), 0);
+                             const Requirements found = check();
+                             EXPECT_EQ(found.directory, "");
+                             expect_missing(found, EnableResult::directory, "others may write");
+                           });
+}
+
+}  // namespace
+}  // namespace rtev::enable
