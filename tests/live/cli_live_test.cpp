@@ -214,6 +214,21 @@ TEST_F(CliLive, QuietHasNoSummary) {
   EXPECT_THAT(outcome.err, IsEmpty());
 }
 
+TEST_F(CliLive, FilesAreNotTakenForClosedStreams) {
+  const std::string file = dir / "closed.fxt";
+  const auto with_closed = [&](const std::string& streams, const std::string& arguments) {
+    return run({.argv = {"sh", "-c", "exec \"$0\" " + arguments + " -- true " + streams, tool(), file}});
+  };
+  for (const char* const streams : {"<&-", ">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"}) {
+    EXPECT_EQ(with_closed(streams, "record --sched off -o \"$1\"").status.code(), 0) << streams;
+    EXPECT_EQ(run_tool({"summary", "-i", file}).status.code(), 0) << streams;
+    std::filesystem::remove(file);
+  }
+  const Outcome report = with_closed(">&-", "summary --sched off");
+  EXPECT_EQ(report.status.code(), 1);
+  EXPECT_THAT(report.err, HasSubstr("cannot write to stdout: Bad file descriptor"));
+}
+
 TEST_F(CliLive, ClosedPipeEndsTheRun) {
   const Outcome outcome = run({.argv = {"sh", "-c", "\"$0\" -f jsonl --sched all -d 1h | head -n 1", tool()}});
   EXPECT_EQ(outcome.status.code(), 0);

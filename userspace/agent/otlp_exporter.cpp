@@ -175,10 +175,13 @@ void OtlpExporter::on_response(Signal& signal, evhttp_request* response) {
 void OtlpExporter::report_change(Signal& signal, bool has_failed, int status) const {
   if (has_failed == std::exchange(signal.has_failed, has_failed)) return;
   const std::string url = escaped(fmt::format("http://{}:{}{}", options_.host, options_.port, signal.path));
-  if (!has_failed) return fmt::print(stderr, "rtev-bpf: pushes to {} succeed again\n", url);
   const std::string why = status == 0 ? "no answer" : fmt::format("status {}", status);
-  fmt::print(stderr, "warning: cannot push to {}: {}; rtev-bpf tries again\nhint: {}\n", url, why,
-             status == 0 ? "is a collector running there?" : "see the log of the collector");
+  const std::string text =
+      has_failed ? fmt::format("warning: cannot push to {}: {}; rtev-bpf tries again\nhint: {}\n", url, why,
+                               status == 0 ? "is a collector running there?" : "see the log of the collector")
+                 : fmt::format("rtev-bpf: pushes to {} succeed again\n", url);
+  // Whoever read the messages may be gone: fmt::print() would throw.
+  static_cast<void>(std::fputs(text.c_str(), stderr));
 }
 
 void OtlpExporter::schedule(Signal& signal, std::chrono::milliseconds after) {

@@ -6,10 +6,12 @@
 #include <exception>
 
 #include "base/exit_status.hpp"
+#include "base/standard_streams.hpp"
 #include "cli/command_line.hpp"
 #include "cli/messages.hpp"
 
 int main(int argc, char** argv) {
+  rtev::reserve_standard_streams();
   ::tzset();  // the file of the time zone cannot be read any more when this process is confined
   try {
     const auto run = rtev::cli::CommandLine().parse({argv, argv + argc});

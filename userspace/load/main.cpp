@@ -20,6 +20,7 @@
 
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
+#include "base/standard_streams.hpp"
 #include "load/fleet.hpp"
 #include "load/load_options.hpp"
 #include "load/stop.hpp"
@@ -135,6 +136,7 @@ int run(int argc, char** argv) {
 }  // namespace rtev::load
 
 int main(int argc, char** argv) {
+  rtev::reserve_standard_streams();
   try {
     return rtev::load::run(argc, argv);
   } catch (const std::exception& error) {

@@ -3,8 +3,10 @@
 
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <random>
@@ -217,6 +219,17 @@ TEST_F(OtlpExporterTest, SurvivesACollectorThatIsGone) {
   run_until_counted("retried", 2);
   EXPECT_EQ(requests("ok"), 0);
   EXPECT_TRUE(received.empty());
+}
+
+TEST_F(OtlpExporterTest, MessagesThatCannotBeWrittenDoNotEndIt) {
+  const UniqueFd messages{::dup(STDERR_FILENO)}, full{::open("/dev/full", O_WRONLY | O_CLOEXEC)};
+  ASSERT_TRUE(messages && full);
+  ::dup2(full.get(), STDERR_FILENO);
+  listen();
+  script = {{500}};
+  start();
+  EXPECT_NO_THROW(run_until_received(3)) << "fails, succeeds again, goes on";
+  ::dup2(messages.get(), STDERR_FILENO);
 }
 
 TEST_F(OtlpExporterTest, SurvivesACollectorThatHangsUpOrHangs) {

@@ -150,8 +150,8 @@ int run_record(const RecordOptions& options, const Invocation& invocation) {
     const auto& error = writer->output().error();
     failed = error ? report(*error) : report_full(*writer);
     if (options.quiet) return;
-    fmt::print(stderr, "{} {}{}: {}\n", error ? "wrote only a part of" : "wrote", Escaped{writer->name()},
-               describe_files(writer->files()), info_of(writer->format()).hint);
+    say(fmt::format("{} {}{}: {}\n", error ? "wrote only a part of" : "wrote", Escaped{writer->name()},
+                    describe_files(writer->files()), info_of(writer->format()).hint));
   }));
   const int status = trace(options, invocation,
                            {.sink = writer->sink(),
