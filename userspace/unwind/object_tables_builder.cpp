@@ -12,6 +12,7 @@
 #include "inspect/elf_file.hpp"
 #include "unwind/byte_cursor.hpp"
 #include "unwind/cfi_compiler.hpp"
+#include "unwind/compressed_section.hpp"
 #include "unwind/data_image.hpp"
 #include "unwind/frametable_reader.hpp"
 #include "unwind/line_reader.hpp"
@@ -92,11 +93,12 @@ LoadedBytes read_eh_frame(ElfFile& file) {
   return {address, read_extent(file, *extent, max_eh_frame)};
 }
 
-/// A section that is not loaded; empty if there is none, or only a compressed one.
-std::vector<std::byte> read_section(ElfFile& file, std::string_view name, std::uint64_t limit) {
-  const Elf64_Shdr* const section = file.section_named(name);
-  if (!section || section->sh_type == SHT_NOBITS || (section->sh_flags & SHF_COMPRESSED) != 0) return {};
-  return read_extent(file, {section->sh_offset, section->sh_size}, limit);
+/// A section that is not loaded; empty if there is none.
+std::vector<std::byte> read_section(ElfFile& file, std::string_view name, std::uint64_t limit, WorkBudget& budget) {
+  const Elf64_Shdr* const section = budget.has_left_now() ? file.section_named(name) : nullptr;
+  if (!section || section->sh_type == SHT_NOBITS) return {};
+  auto bytes = read_extent(file, {section->sh_offset, section->sh_size}, limit);
+  return (section->sh_flags & SHF_COMPRESSED) != 0 ? decompress_section(bytes, limit, budget) : std::move(bytes);
 }
 
 /// Where a static program jumps to functions that it chose when it started: no tool writes tables for that. Dynamic
@@ -207,9 +209,9 @@ Result<std::vector<std::byte>> build_object_tables(int fd, const ChangeCheck& ch
                                      .code = code,
                                      .jumps = jumps},
                                     budget);
-  const auto debug_line =
-      budget.has_left_now() ? read_section(file, ".debug_line", max_lines) : std::vector<std::byte>{};
-  const auto debug_line_str = debug_line.empty() ? debug_line : read_section(file, ".debug_line_str", max_line_names);
+  const auto debug_line = read_section(file, ".debug_line", max_lines, budget);
+  const auto debug_line_str =
+      debug_line.empty() ? debug_line : read_section(file, ".debug_line_str", max_line_names, budget);
   const LineTables lines =
       read_lines({.lines = debug_line, .names = debug_line_str, .code = code, .link_base = base}, strings, budget);
 

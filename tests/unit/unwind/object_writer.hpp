@@ -116,6 +116,7 @@ struct ObjectShape {
   std::vector<Elf64_Rela> relocations{};
   std::string build_id{};
   std::string debug_line{}, debug_line_str{};
+  std::uint64_t debug_flags = 0;  ///< of these two
 };
 
 /// Where the code of these files begins.
@@ -164,7 +165,7 @@ inline std::string write_object(const ObjectShape& shape) {
   for (const auto& [name, bytes] :
        {std::pair{".debug_line", shape.debug_line}, {".debug_line_str", shape.debug_line_str}}) {
     if (bytes.empty()) continue;
-    named(name, section(SHT_PROGBITS, 0, file.size(), bytes.size()), 0);
+    named(name, section(SHT_PROGBITS, shape.debug_flags, file.size(), bytes.size()), 0);
     file += bytes;
     file.append(-file.size() % 8, '\0');
   }
