@@ -14,6 +14,7 @@
 #include "base/text_format.hpp"
 #include "cli/user_file.hpp"
 #include "session/command/sudo_user.hpp"
+#include "stream/run_clock.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -141,7 +142,7 @@ void FileSeries::checkpoint(const RunSummary& so_far, const Registry& registry) 
   ++files_;
   RunHeader header = header_;
   header.start_ns = time_ns_;
-  header.start_realtime_ns += time_ns_ - header_.start_ns;
+  follow_clock(header);
   file_->header(header);
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/clock.hpp"
+#include "stream/run_clock.hpp"
 
 namespace rtev::flight {
 namespace {
@@ -155,9 +156,7 @@ void FlightRecorder::take_requests() {
 void FlightRecorder::begin_dump(DumpCause cause, std::uint64_t end_ns) {
   RunHeader header = header_;
   header.start_ns = header.shown_from_ns = history_.begin_ns();
-  // The clock may have been set since the run began.
-  if (header.start_realtime_ns != 0)
-    header.start_realtime_ns = clock_ns(CLOCK_REALTIME) - (monotonic_ns() - header.start_ns);
+  follow_clock(header);
   const DumpName name{
       .host = header_.host, .realtime_ns = clock_ns(CLOCK_REALTIME), .trigger = cause.trigger, .pid = cause.pid};
   auto states = history_.states();

@@ -87,7 +87,10 @@ std::string_view otel_unit(std::string_view unit) {
 }  // namespace
 
 OtlpMetrics::OtlpMetrics(const RunHeader& run, std::uint64_t now_ns, std::uint64_t since_ns)
-    : run_(run), start_ns_(since_ns), now_ns_(realtime(run, now_ns)) {}
+    : run_(run), now_ns_(realtime(run, now_ns)) {
+  // Later if the clock was set back meanwhile: collectors refuse what begins after its end.
+  start_ns_ = std::min(since_ns, now_ns_);
+}
 
 void OtlpMetrics::family(const MetricFamily& family) {
   end_family();

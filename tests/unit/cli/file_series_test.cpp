@@ -11,6 +11,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/clock.hpp"
 #include "recording/recording_file.hpp"
 #include "support/files.hpp"
 #include "support/temp_dir.hpp"
@@ -25,7 +26,10 @@ using ::testing::HasSubstr;
 /// What a file of a series says.
 class Reader final : public Sink {
  public:
-  void header(const RunHeader& header) override { start_ns = header.start_ns; }
+  void header(const RunHeader& header) override {
+    start_ns = header.start_ns;
+    realtime_ns = header.start_realtime_ns + (monotonic_ns() - start_ns);
+  }
   void consume(const Batch& batch, const Registry& registry) override {
     for (const Event& event : batch.events()) {
       values.push_back(event.value);
@@ -36,6 +40,7 @@ class Reader final : public Sink {
   void summary(const RunSummary& summary, const Registry&) override { end = summary; }
 
   std::uint64_t start_ns = 0;
+  std::uint64_t realtime_ns = 0;  ///< of now, by what the header says
   std::vector<std::uint64_t> values;
   bool named = true;
   RunSummary end{.complete = false};
@@ -119,6 +124,17 @@ TEST_F(FileSeriesTest, FilesTogetherHaveAllEventsAndEachIsComplete) {
     EXPECT_EQ(reader.end.events[static_cast<std::size_t>(EventKind::user_int)], reader.values.size());
   }
   EXPECT_EQ(next, written_);
+}
+
+TEST_F(FileSeriesTest, TimesOfDayOfAFileAreByTheClockWhenItBegan) {
+  const std::uint64_t before = clock_ns(CLOCK_REALTIME);
+  open("trace.fxt", {.max_bytes = 1 << 20, .max_files = 100});
+  write(100'000);
+  end();
+  ASSERT_GT(series_->files(), 1u);
+  EXPECT_LT(read_back(dir_ / ("trace." + std::to_string(series_->files() - 1) + ".fxt")).realtime_ns, before)
+      << "the header of the run";
+  EXPECT_GE(read_back(dir_ / "trace.fxt").realtime_ns, before) << "the clock was set";
 }
 
 TEST_F(FileSeriesTest, OldestFilesGo) {

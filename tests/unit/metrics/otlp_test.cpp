@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/clock.hpp"
+#include "stream/run_clock.hpp"
 #include "support/otlp_check.hpp"
 #include "unit/metrics/metrics_fixture.hpp"
 
@@ -24,6 +26,23 @@ TEST_F(OtlpTest, SaysWhoSendsIt) {
                                                 {"service.version", "1.2"},
                                                 {"service.instance.id", "box"},
                                                 {"host.name", "box"}}));
+}
+
+TEST_F(OtlpTest, TimesFollowAClockThatWasSet) {
+  RunHeader run{.start_ns = monotonic_ns(), .start_realtime_ns = 1};
+  const std::uint64_t before = clock_ns(CLOCK_REALTIME);
+  follow_clock(run);
+  EXPECT_GE(run.start_realtime_ns + (monotonic_ns() - run.start_ns), before);
+  RunHeader unknown{.start_ns = 1};
+  follow_clock(unknown);
+  EXPECT_EQ(unknown.start_realtime_ns, 0U);
+
+  process(1, ProcessAction::found);
+  OtlpMetrics set_back(metrics->run(), 1001, UINT64_MAX);
+  metrics->visit(set_back);
+  for (const auto& [name, metric] : read_otlp_metrics(set_back.request()).metrics) {
+    for (const auto& [attributes, point] : metric.points) EXPECT_LE(point.start_ns, point.time_ns) << name;
+  }
 }
 
 TEST_F(OtlpTest, HasAllThatPrometheusGets) {

@@ -23,6 +23,7 @@
 #include "metrics/own_metrics.hpp"
 #include "metrics/prometheus_text.hpp"
 #include "rtev/version.hpp"
+#include "stream/run_clock.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -269,6 +270,12 @@ void AgentRun::visit_counted(MetricVisitor& visitor) {
   if (flight_) add_dump_metrics(visitor, flight_->recorder().figures());
 }
 
+RunHeader AgentRun::run_now() const {
+  RunHeader run = metrics_.run();
+  follow_clock(run);
+  return run;
+}
+
 std::string AgentRun::answer(agent::Request request) {
   switch (request) {
     case agent::Request::health:
@@ -279,14 +286,15 @@ std::string AgentRun::answer(agent::Request request) {
       return std::string(text.text());
     }
     case agent::Request::otlp_metrics: {
-      OtlpMetrics otlp(metrics_.run(), monotonic_ns(), since_ns_);
+      const RunHeader run = run_now();
+      OtlpMetrics otlp(run, monotonic_ns(), since_ns_);
       visit(otlp);
       return otlp.request();
     }
     case agent::Request::otlp_spans: {
       const auto spans = metrics_.take_pause_spans();
       // Requests one after the other are one request.
-      return std::exchange(carried_spans_, {}) + (spans.empty() ? std::string() : otlp_spans(spans, metrics_.run()));
+      return std::exchange(carried_spans_, {}) + (spans.empty() ? std::string() : otlp_spans(spans, run_now()));
     }
   }
   return {};

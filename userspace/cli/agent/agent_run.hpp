@@ -48,6 +48,7 @@ class AgentRun {
   Offer offer() const;
   void serve();
   std::string answer(agent::Request request);
+  RunHeader run_now() const;  ///< with times of day by the clock of now
   void visit(MetricVisitor& visitor);
   void visit_counted(MetricVisitor& visitor);
 
