@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <ranges>
+#include <string_view>
 #include <system_error>
 
 #include "base/escape.hpp"
@@ -23,7 +24,11 @@ void say(std::string_view message) {
 
 int report(const Error& error) {
   say(fmt::format("rtev-bpf: {}\n", error.message()));
-  if (!error.hint.empty()) say(fmt::format("hint: {}\n", error.hint));
+  // Whatever opens a file can fail so.
+  const bool lacks_descriptors = error.hint.empty() && error.code == EMFILE;
+  const std::string_view hint =
+      lacks_descriptors ? std::string_view("raise the limit on open files (ulimit -n)") : error.hint;
+  if (!hint.empty()) say(fmt::format("hint: {}\n", hint));
   return exit_failure;
 }
 

@@ -106,8 +106,11 @@ Error libbpf_error(int code, std::string what, std::string subject) {
   Error error = errno_error(code, std::move(what), std::move(subject)).error();
   if (const std::string warnings = take_libbpf_warnings(); !warnings.empty())
     error.why += fmt::format(" ({})", warnings);
-  error.hint = code == EPERM || code == EACCES ? "run as root (sudo); rtev-bpf doctor shows what is missing"
-                                               : "rtev-bpf doctor shows what this host allows";
+  if (code == EPERM || code == EACCES) {
+    error.hint = "run as root (sudo); rtev-bpf doctor shows what is missing";
+  } else if (code != EMFILE) {
+    error.hint = "rtev-bpf doctor shows what this host allows";
+  }
   return error;
 }
 

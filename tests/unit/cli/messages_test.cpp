@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
+#include "base/exit_status.hpp"
 #include "cli/no_match.hpp"
 #include "support/files.hpp"
 #include "unit/stream/world.hpp"
@@ -20,6 +23,20 @@ Registry registry_with(std::initializer_list<RingState> rings) {
     registry.add_process(std::move(info));
   }
   return registry;
+}
+
+TEST(Messages, SayWhatHelpsIfDescriptorsAreShort) {
+  const auto reported = [](const Error& error) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(report(error), exit_failure);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(reported(errno_error(EMFILE, "cannot watch", "server").error()),
+            "rtev-bpf: cannot watch server: Too many open files\nhint: raise the limit on open files (ulimit -n)\n");
+  EXPECT_EQ(reported(errno_error(EMFILE, "cannot watch", "server", "watch less").error()),
+            "rtev-bpf: cannot watch server: Too many open files\nhint: watch less\n");
+  EXPECT_EQ(reported(errno_error(EIO, "cannot watch", "server").error()),
+            "rtev-bpf: cannot watch server: Input/output error\n");
 }
 
 TEST(Messages, AreAsInTheGoldenFile) {
