@@ -69,5 +69,13 @@ TEST(PausingTest, ThoseThatAreNotOnYetAreReturned) {
   EXPECT_EQ(paused, 0u);
 }
 
+TEST(PausingTest, ThoseWhoseFlagIsNeitherOnNorOffAreLeftAlone) {
+  alignas(8) std::atomic<std::uint64_t> enabled = 2, paused = 0;
+  std::vector<PausedAtEnd> programs;
+  programs.push_back(program_with(reinterpret_cast<std::uint64_t>(&enabled), reinterpret_cast<std::uint64_t>(&paused)));
+  EXPECT_TRUE(pause_all(std::move(programs)).empty());
+  EXPECT_EQ(paused, 0u);
+}
+
 }  // namespace
 }  // namespace rtev::enable
