@@ -43,10 +43,21 @@ Effort effort_of(pid_t tracer) {
   return effort;
 }
 
+/// What docs/limitations.md says that a session takes in a second beside programs that sleep.
+struct Limits {
+  double sleeps = 150, reads = 600, cpu_ms = 100;
+};
+
 struct Feature {
   std::string label;
   Strings arguments;
+  int status = 0;
+  Limits limits{};
 };
+
+/// Threads of other programs switch all the time, and each turn takes what there is. One turn takes a millisecond or
+/// more.
+constexpr Limits of_the_whole_host{.sleeps = 1100, .reads = 15'000, .cpu_ms = 800};
 
 class IdleLive : public LiveTest, public ::testing::WithParamInterface<Feature> {};
 
@@ -68,21 +79,29 @@ TEST_P(IdleLive, ASessionSleeps) {
     std::this_thread::sleep_for(500ms);
     const Effort after = effort_of(tracer->pid());
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    return static_cast<double>(after.sleeps - before.sleeps) < 150 * seconds &&
-           static_cast<double>(after.reads - before.reads) < 600 * seconds && after.cpu - before.cpu < 50ms;
+    const Limits& most = GetParam().limits;
+    return static_cast<double>(after.sleeps - before.sleeps) < most.sleeps * seconds &&
+           static_cast<double>(after.reads - before.reads) < most.reads * seconds &&
+           std::chrono::duration<double, std::milli>(after.cpu - before.cpu).count() < most.cpu_ms * seconds;
   };
   EXPECT_TRUE(poll_until(sleeps));
   tracer->signal(SIGINT);
-  EXPECT_EQ(tracer->wait().status.code(), 0);
+  EXPECT_EQ(tracer->wait().status.code(), GetParam().status);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     , IdleLive,
-    ::testing::Values(Feature{"Plain", {"-f", "text"}}, Feature{"Enable", {"record", "--enable"}},
-                      Feature{"Ringless", {"-f", "text", "--ringless"}}, Feature{"Stacks", {"-f", "text", "--stacks"}},
-                      Feature{"Keep", {"record", "--keep", "1s", "--on", "pause>1s", "--dumps", "."}},
-                      Feature{"Agent",
-                              {"agent", "--listen", "127.0.0.1:0", "--otlp", "http://127.0.0.1:9", "--enable"}}),
+    ::testing::Values(
+        Feature{"Plain", {"-f", "text"}}, Feature{"Enable", {"record", "--enable"}},
+        Feature{"Ringless", {"-f", "text", "--ringless"}}, Feature{"Stacks", {"-f", "text", "--stacks"}},
+        Feature{"Top", {"top", "-b"}}, Feature{"OffCpu", {"profile", "--off-cpu"}},
+        Feature{"AllThreads", {"record", "--sched", "all"}, 0, of_the_whole_host},
+        // It ends as its command does, of the signal.
+        Feature{"Command", {"record", "--", "sleep", "1000"}, 128 + SIGINT},
+        Feature{"PauseSpans",
+                {"agent", "--listen", "127.0.0.1:0", "--otlp", "http://127.0.0.1:9", "--pause-spans", "1ms"}},
+        Feature{"Keep", {"record", "--keep", "1s", "--on", "pause>1s", "--dumps", "."}},
+        Feature{"Agent", {"agent", "--listen", "127.0.0.1:0", "--otlp", "http://127.0.0.1:9", "--enable"}}),
     by_label);
 
 }  // namespace
