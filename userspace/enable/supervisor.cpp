@@ -56,6 +56,8 @@ constexpr std::uint64_t finish_timeout_ns = 2'000'000'000;
 constexpr std::size_t max_replaced = 32;
 constexpr std::uint64_t hour_ns = 3'600'000'000'000;
 
+constexpr std::size_t first_check = 256;
+
 /// How long a worker may take to end once it is killed, unless it hangs.
 constexpr int kill_timeout_ms = 100;
 
@@ -351,6 +353,7 @@ bool Supervisor::pass_answers() {
     if (answer->harmed)
       add_suspect({.file = {answer->harmed->device, answer->harmed->inode}, .user = answer->harmed->user});
     if (answer->is_ours) {
+      forget_ended();
       const EnableRequest& request = ours_.insert_or_assign(answer->pid, take_back_request(*answer)).first->second;
       // It came on during the last attempt.
       if (is_finishing_) ask(request);
@@ -359,6 +362,16 @@ bool Supervisor::pass_answers() {
     if (!answer->is_correction && asked != asked_.end() && asked->second.request.id == answer->id) asked_.erase(asked);
   }
   return errno == EAGAIN;
+}
+
+/// Of the programs whose events are on, when there are twice as many as the last time.
+void Supervisor::forget_ended() {
+  if (ours_.size() < next_check_) return;
+  std::erase_if(ours_, [](const auto& entry) {
+    const auto stat = Procfs().stat(entry.first);
+    return !stat || stat->start_ticks != entry.second.start_ticks;
+  });
+  next_check_ = 2 * ours_.size() + first_check;
 }
 
 void Supervisor::add_suspect(const UsersProgram& suspect) {

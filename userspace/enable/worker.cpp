@@ -353,14 +353,19 @@ bool Worker::has_all(Program& program, std::uint64_t now_ns) {
 
 bool Worker::has_time_for(std::uint32_t user, std::uint64_t now_ns) const {
   const auto cost = costs_.find(user);
-  return is_finishing_ || cost == costs_.end() || cost->second.cpu.has_left(now_ns);
+  return is_finishing_ || cost == costs_.end() || cost->second.time.has_left(now_ns);
 }
 
 Worker::Charge::Charge(Worker& worker, std::uint32_t user)
-    : cost_(worker.costs_[user]), begin_cpu_ns_(thread_cpu_ns()), begin_unanswered_(unanswered_children()) {}
+    : cost_(worker.costs_[user]),
+      begin_ns_(monotonic_ns()),
+      begin_cpu_ns_(thread_cpu_ns()),
+      begin_unanswered_(unanswered_children()) {}
 
 Worker::Charge::~Charge() {
-  cost_.cpu.use(thread_cpu_ns() - begin_cpu_ns_, monotonic_ns());
+  // What waits keeps the programs of others waiting, but costs no CPU: it counts two fifths.
+  const std::uint64_t now = monotonic_ns();
+  cost_.time.use(std::max(thread_cpu_ns() - begin_cpu_ns_, (now - begin_ns_) * 2 / 5), now);
   cost_.silent_directories += unanswered_children() - begin_unanswered_;
 }
 
@@ -418,10 +423,11 @@ void Worker::end_waits(std::uint64_t now_ns) {
   next_check_ns_ = now_ns + proof_ns / 2;
   std::vector<std::int32_t> over;
   for (auto& [pid, program] : waiting_) {
-    const Charge charge(*this, program.target->users_program().user);
+    const std::uint32_t user = program.target->users_program().user;
+    const Charge charge(*this, user);
     const Progress::Scope at_work = supervision_.progress.work_on(program.target->process);
     // The runtime may have been about to start them when the last attempt ended.
-    if (program.was_tried && !program.is_on) {
+    if (program.was_tried && !program.is_on && has_time_for(user, now_ns)) {
       const auto events = program.target->events_state();
       if (events && *events != EventsState::off) came_on(program, now_ns);
     }
@@ -432,7 +438,8 @@ void Worker::end_waits(std::uint64_t now_ns) {
       proved_.insert(what);
       first_of_.erase(first);
     }
-    const bool is_gone = program.target->process.has_ended() || !program.target->memory().is_alive();
+    // Whether it runs another program by now is seen when it is tried: to look at its memory may take time.
+    const bool is_gone = program.target->process.has_ended();
     if (!is_gone && program.watched_until_ns ? now_ns >= *program.watched_until_ns : is_gone) over.push_back(pid);
     const bool is_late = program.deadline_ns && now_ns >= *program.deadline_ns;
     if (program.watched_until_ns || (!is_gone && !is_late)) continue;

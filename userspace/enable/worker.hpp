@@ -31,7 +31,7 @@ class Worker {
          const Supervision& supervision, Answer answer);
 
   void take(const EnableRequest& request, std::uint64_t now_ns);
-  /// False if the programs of this user have used up the user's share of CPU time. At the end all are taken.
+  /// False if the programs of this user have used up the user's share of this process's time. At the end all are taken.
   bool has_time_for(std::uint32_t user, std::uint64_t now_ns) const;
   /// Readable when step() has something to do, besides what time decides.
   std::array<int, 2> event_fds() const { return {programs_.fd(), entries_.event_fd()}; }
@@ -66,9 +66,9 @@ class Worker {
     unsigned times = 0;
   };
 
-  /// What a user's programs cost: CPU time, and directories that do not answer.
+  /// What a user's programs cost: time of this process, and directories that do not answer.
   struct Cost {
-    CpuShare cpu{10, 500'000'000};
+    CpuShare time{10, 500'000'000};
     int silent_directories = 0;
   };
   /// As long as it exists, what is done is charged to this user. Only one at a time.
@@ -81,7 +81,7 @@ class Worker {
 
    private:
     Cost& cost_;
-    std::uint64_t begin_cpu_ns_;
+    std::uint64_t begin_ns_, begin_cpu_ns_;
     int begin_unanswered_;
   };
 
