@@ -176,8 +176,7 @@ TEST_F(EnableLive, ARemovedDirectoryIsRefused) {
   Command command = program("busy_alloc");
   const fs::path directory = dir / "removed";
   fs::create_directory(directory);
-  command.env.erase("OCAML_RUNTIME_EVENTS_DIR");
-  command.directory = directory;
+  command.env["OCAML_RUNTIME_EVENTS_DIR"] = directory;
   Process process(command, "ready");
   fs::remove(directory);
   const Outcome outcome = run(enable_command(process.pid()));
@@ -199,18 +198,36 @@ TEST_F(EnableLive, ADirectoryOfAnotherUserIsRefused) {
 }
 
 TEST_F(EnableLive, ARingDoesNotLandWhereOthersWatch) {
-  covers("enable", "a program without OCAML_RUNTIME_EVENTS_DIR: its ring is in /tmp");
+  covers("enable", "a program without OCAML_RUNTIME_EVENTS_DIR: its ring is in the directory of HOME");
   Command command = program("busy_alloc", {"2000"});
+  const fs::path home = dir / "home";
+  fs::create_directory(home);
   command.env.erase("OCAML_RUNTIME_EVENTS_DIR");
+  command.env["HOME"] = home;
   command.directory = dir.path();
   Process process(command, "ready");
   const Outcome enabled = enable(process);
   EXPECT_EQ(enabled.status.code(), 0) << enabled.err;
   const fs::path name = std::to_string(process.pid()) + ".events";
-  EXPECT_THAT(enabled.out, HasSubstr(", ring " + ("/tmp" / name).native()));
+  EXPECT_THAT(enabled.out, HasSubstr(", ring " + (home / name).native()));
   EXPECT_FALSE(fs::exists(dir / name));
   EXPECT_EQ(run_through(process).status.code(), 0);
-  EXPECT_FALSE(fs::exists("/tmp" / name)) << "the program removes it";
+  EXPECT_FALSE(fs::exists(home / name)) << "the program removes it";
+}
+
+TEST_F(EnableLive, ARingWithoutAnAbsolutePathIsRefused) {
+  covers("enable", "a program that knows no absolute path of a directory");
+  for (const bool is_relative : {true, false}) {
+    Command command = program("busy_alloc");
+    for (const char* name : {"OCAML_RUNTIME_EVENTS_DIR", "HOME", "XDG_RUNTIME_DIR", "TMPDIR", "PWD"})
+      command.env[name] = is_relative ? "." : "";
+    Process process(command, "ready");
+    const Outcome refused = run(enable_command(process.pid()));
+    EXPECT_EQ(refused.status.code(), 1);
+    EXPECT_THAT(refused.err, AllOf(HasSubstr(is_relative ? ". is a relative path" : "no absolute path of a directory"),
+                                   HasSubstr("hint:")));
+    EXPECT_EQ(run_through(process).status.code(), 0);
+  }
 }
 
 TEST_F(EnableLive, WhoRunsForMicrosecondsIsSwitchedOn) {
@@ -320,7 +337,7 @@ TEST_F(EnableLive, AnUnwritableDirectoryIsRefused) {
 
 TEST_F(EnableLive, AnotherUsersProgramIsSwitchedOn) {
   covers("enable", "program of another user");
-  fs::permissions(dir.path(), fs::perms::all | fs::perms::sticky_bit);
+  ASSERT_EQ(::chown(dir.path().c_str(), nobody, nobody), 0);
   Command command = awaiting();
   command.user = nobody;
   Process process(command, "ready");

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ class Placed {
   static Command command(const Place& place, const fs::path& root, const fs::path& program, const std::string& kind) {
     create_root(root);
     for (const char* bin : {"bin", "image/bin"}) fs::copy_file(program, root / bin / "workloads");
+    // Rings are made only where nobody else may write.
+    fs::permissions(root / "rings", fs::perms(0755));
+    EXPECT_EQ(::chown((root / "rings").c_str(), place.user.value_or(0), place.user.value_or(0)), 0);
     return in_place(place, root, {place.path(root, "bin/workloads"), kind});
   }
 
@@ -80,7 +84,7 @@ TEST_P(EnableContainerLive, IsSwitchedOnAndOff) {
 }
 
 const char* const rings_script = R"(
-mount -t tmpfs -o mode=1777 tmpfs "$ROOT/rings"
+mount -t tmpfs -o mode=755 tmpfs "$ROOT/rings"
 exec "$@")";
 
 INSTANTIATE_TEST_SUITE_P(
@@ -105,7 +109,7 @@ TEST_F(EnablePlaceLive, AFullFileSystemIsRefused) {
   const Place place{.label = "Full",
                     .what = "",
                     .unshare = {"--mount"},
-                    .script = R"(mount -t tmpfs -o mode=1777,size=1m tmpfs "$ROOT/rings"; exec "$@")"};
+                    .script = R"(mount -t tmpfs -o mode=755,size=1m tmpfs "$ROOT/rings"; exec "$@")"};
   Placed placed(place, dir.path(), workloads(), "alloc");
   expect_refused(placed.process(), placed.pid(), "space");
 }
@@ -115,28 +119,33 @@ TEST_F(EnablePlaceLive, AReadOnlyFileSystemIsRefused) {
   const Place place{.label = "ReadOnly",
                     .what = "",
                     .unshare = {"--mount"},
-                    .script = R"(mount -t tmpfs -o ro tmpfs "$ROOT/rings"; exec "$@")"};
+                    .script = R"(mount -t tmpfs -o ro,mode=755 tmpfs "$ROOT/rings"; exec "$@")"};
   Placed placed(place, dir.path(), workloads(), "alloc");
   expect_refused(placed.process(), placed.pid(), "Read-only");
 }
 
-TEST_F(EnablePlaceLive, ARingDoesNotLandInATmpOfAnotherFileSystem) {
-  covers("enable",
-         "a program without OCAML_RUNTIME_EVENTS_DIR, with /tmp on another file system: its working directory");
-  const Place place{.label = "Tmp",
+TEST_F(EnablePlaceLive, AFileSystemThatFillsUpEndsNoProgram) {
+  covers("enable", "a file system that others fill after the events came on");
+  const Place place{.label = "Filling",
                     .what = "",
                     .unshare = {"--mount"},
-                    .script = R"(mount -t tmpfs tmpfs "$ROOT/rings"; cd "$ROOT/rings"
-unset OCAML_RUNTIME_EVENTS_DIR; exec "$@")"};
+                    .script = R"(mount -t tmpfs -o mode=755,size=80m tmpfs "$ROOT/rings"; exec "$@")"};
   create_root(dir.path());
-  Process process(in_place(place, dir.path(), program("busy_alloc", {"2000"}).argv), "ready");
+  // Of its own: should it die, others of its binary would be left alone.
+  const Command filling = copied(program("busy_alloc", {"2000"}), "filling");
+  Process process(in_place(place, dir.path(), filling.argv), "ready");
   const pid_t pid = innermost(process.pid());
   Process command(enabling(pid));
+  const fs::path rings = "/proc/" + std::to_string(pid) + "/root" + (dir / "rings").native();
   process.go();
-  const Outcome enabled = command.wait();
-  EXPECT_EQ(enabled.status.code(), 0) << enabled.err;
-  EXPECT_THAT(enabled.out, HasSubstr(", ring " + (dir / "rings" / (std::to_string(pid) + ".events")).native()));
-  EXPECT_EQ(run_through(process).status.code(), 0);
+  command.line_with("events on");
+  // Its ring has hardly begun.
+  std::ofstream filler(rings / "filler");
+  for (const std::string block(1 << 20, 'x'); filler << block << std::flush;) {
+  }
+  EXPECT_EQ(fs::space(rings).available, 0u);
+  const Outcome outcome = run_through(process);
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
 }
 
 TEST_F(EnablePlaceLive, AFilterOfSystemCallsIsRefusedUnlessAllowed) {

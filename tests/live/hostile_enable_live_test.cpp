@@ -182,6 +182,29 @@ INSTANTIATE_TEST_SUITE_P(Places, PlantedInLive,
                                                        SharedPlace::Owner::victim_in_attackers}),
                          by_label);
 
+/// A ring with a relative path would be made where the program works at that moment.
+TEST_F(HostileEnableLive, AProgramThatWorksInAnothersDirectoryFollowsNoLinks) {
+  covers("enable", "root's program that works and forks in the directory of a user, who has put links there");
+  constexpr int pids = 4000;  // of it and its children
+  const fs::path home = make_directory("home", 0), others = make_directory("others", nobody),
+                 secret = make_file(dir / "secret", 0, 0600);
+  Command command = program("wandering", {others});
+  command.env = {{"HOME", home}, {"PWD", ""}};
+  command.directory = make_directory("own", 0);
+  Process process(command, "ready");
+  for (pid_t pid = process.pid(); pid < process.pid() + pids; ++pid) {
+    const fs::path link = others / (std::to_string(pid) + ".events");
+    fs::create_symlink(secret, link);
+    ASSERT_EQ(::lchown(link.c_str(), nobody, nobody), 0);
+  }
+  Process enable(enabling({process.pid()}));
+  process.go();
+  EXPECT_THAT(enable.line_with(std::to_string(process.pid())), HasSubstr(home.native()));
+  const Outcome outcome = run_through(process);
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_TRUE(is_unchanged(secret));
+}
+
 class ForgedEntryLive : public HostileEnableLive, public ::testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {

@@ -125,16 +125,8 @@ TEST_F(SilentEnableLive, DirectoriesThatDoNotAnswerCostAUserOnly) {
   EXPECT_LE(hung_children_of(enable.pid()), most_left);
 }
 
-/// The processes that its supervisor has started. A worker that hangs is replaced by another one.
-std::vector<pid_t> workers_of(pid_t enable) {
-  std::vector<pid_t> workers;
-  for (const pid_t supervisor : children_of(enable))
-    std::ranges::copy(children_of(supervisor), std::back_inserter(workers));
-  return workers;
-}
-
 TEST_F(SilentEnableLive, AProgramThatBecomesRootsIsStillItsUsers) {
-  covers("enable", "after two programs of a user that did not answer, and were root's by then");
+  covers("enable", "after two programs of a user that lock their memory, and are root's by then");
   copy_as(attack_program("rtev-attack"), dir / "guarded", 0, 04755);
   std::deque<Process> attackers;
   for (const char* own : {"first", "second"})
@@ -143,11 +135,7 @@ TEST_F(SilentEnableLive, AProgramThatBecomesRootsIsStillItsUsers) {
   std::vector<pid_t> pids = pids_of(attackers);
   pids.push_back(victim.pid());
   Process enable(enabling(pids, "20s"));
-  for (Process& attacker : attackers) {
-    attacker.go_until("asked");
-    const auto before = workers_of(enable.pid());
-    ASSERT_TRUE(poll_until([&] { return workers_of(enable.pid()) != before; })) << "the worker did not hang";
-  }
+  for (Process& attacker : attackers) attacker.go_until("asked");
   victim.go();
   enable.line_with(switched_on(victim));
 }

@@ -83,7 +83,7 @@ void mend_children(const Procfs& procfs, const Target& target, const ReplacedHoo
     const auto child = process ? find_target(procfs, std::move(*process)) : std::unexpected(process.error());
     if (!child || !target.is_copy(*child)) continue;
     put_back(child->memory(), hook);
-    restore_directory(child->memory(), hook);
+    if (child->events_state() == EventsState::off) restore_directory(child->memory(), hook);
   }
 }
 
@@ -95,7 +95,7 @@ Checked<void> prepare(const Procfs& procfs, const Target& target, const Requirem
   if (!own_directory) return ended();
   if (prepared.ring && prepared.ring->is_in_place(procfs)) return {};
   end_attempts(procfs, target, prepared, journal);
-  auto ring = RingFile::make(procfs, target.process, requirements.directory);
+  auto ring = RingFile::make(procfs, target.process, requirements.directory, requirements.parts);
   if (!ring) return std::unexpected(std::move(ring.error()));
   prepared.ring.emplace(std::move(*ring));
   if (requirements.directory_text == 0 || *own_directory != 0) return {};
@@ -118,9 +118,9 @@ void mend(const JournalEntry& entry) {
   const auto hook = target ? hook_of(entry, *target) : std::nullopt;
   if (!hook) return;
   put_back(target->memory(), *hook);
-  restore_directory(target->memory(), *hook);
-  if (target->events_state() == EventsState::off)
-    remove_ring_file(procfs, target->process, entry.ring_path, entry.ring);
+  // The runtime may be about to start its events: it goes on to be led to the safe directory.
+  if (target->events_state() != EventsState::off) return;
+  remove_ring_file(procfs, target->process, entry.ring_path, entry.ring);
 }
 
 }  // namespace
@@ -172,7 +172,7 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
     if (started == Started::no && has_looked(target, *state)) started = Started::begun;
     mend_children(procfs, target, *hook, since_ticks, supervision);
   }
-  if (started != Started::begun) restore_directory(target.memory(), *hook);
+  if (started == Started::begun) prepared.may_start = true;
   if (started == Started::no) end_attempts(procfs, target, prepared, journal);
   guardian.release();
   // As long as the runtime may use what was prepared, a later run has to be able to find it.
@@ -188,11 +188,14 @@ void end_without_guardian(const Progress& progress) {
 
 void end_attempts(const Procfs& procfs, const Target& target, Prepared& prepared, const Journal& journal) {
   if (!prepared.ring) return;
-  restore_directory(target.memory(), prepared.hook);
   const auto ring = present_ring(procfs, target.process);
-  if (ring && ring->inode == prepared.ring->identity().inode) prepared.ring->keep();
+  if (ring && ring->inode == prepared.ring->identity().inode)
+    prepared.ring->keep();       // rings of children go to the same directory
+  else if (!prepared.may_start)  // or else the ring would be made where the program works then
+    restore_directory(target.memory(), prepared.hook);
   prepared.ring.reset();
   prepared.hook = {};
+  prepared.may_start = false;
   journal.remove(target.process);
 }
 
@@ -200,14 +203,20 @@ Checked<void> set_paused(const Target& target, bool paused) {
   const auto events = target.events_state();
   if (!events) return std::unexpected(events.error());
   if (*events == EventsState::off) return {};
-  if (auto same = target.process.check_unchanged(); !same) return same;
+  if (auto same = target.check_unchanged(Procfs()); !same) return same;
   if (target.memory().write_word(target.flags().paused, paused ? 1 : 0)) return {};
   return ended();
 }
 
 bool forget_ring(const Procfs& procfs, const Target& target) {
-  return remove_present_ring(procfs, target) && target.process.check_unchanged() &&
-         target.memory().write_word(target.flags().enabled, 0);
+  if (!remove_present_ring(procfs, target) || !target.check_unchanged(procfs) ||
+      !target.memory().write_word(target.flags().enabled, 0))
+    return false;
+  // The runtime has it from the environment, or was led to it.
+  const std::uint64_t variable = target.place(target.runtime.start_sites.directory);
+  if (variable != 0 && !target.process.started_with("OCAML_RUNTIME_EVENTS_DIR"))
+    target.memory().write_word(variable, 0);
+  return true;
 }
 
 void mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent) {

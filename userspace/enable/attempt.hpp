@@ -32,6 +32,7 @@ struct Supervision {
 struct Prepared {
   std::optional<RingFile> ring{};
   ReplacedHook hook{};
+  bool may_start = false;  ///< see Started::begun
 };
 
 enum class Started : std::uint8_t {

@@ -163,7 +163,7 @@ class Guard {
         kept_.clear();
         return true;
       case Order::move:
-        put_back_held();
+        if (!is_put_back_) put_back_held();
         held_.reset();
         channel_ = std::move(instruction.descriptor);
         return true;
@@ -174,11 +174,7 @@ class Guard {
   /// The entry of the journal stays: the next worker removes the file of the ring, for which the guardian has no right.
   void put_back_held() const {
     if (!held_) return;
-    run_bounded(std::packaged_task<void()>([held = held_] {
-                  put_back(held->memory, held->hook);
-                  restore_directory(held->memory, held->hook);
-                }),
-                put_back_timeout);
+    run_bounded(std::packaged_task<void()>([held = held_] { put_back(held->memory, held->hook); }), put_back_timeout);
   }
 
   bool keep(PausedAtEnd program) {

@@ -75,6 +75,8 @@ std::optional<ProcessStatus> parse_status(std::string_view text) {
       status.seccomp = take_number<int>(line);
     } else if (key == "VmSize") {
       status.memory_bytes = take_number<std::uint64_t>(line) << 10;
+    } else if (key == "Threads") {
+      status.threads = take_number<std::uint64_t>(line);
     }
   }
   return needed == 0 ? std::optional(std::move(status)) : std::nullopt;

@@ -24,6 +24,7 @@ struct ProcessStatus {
   std::int32_t tracer_pid = 0;               ///< of a debugger
   int seccomp = 0;                           ///< 0: no filter
   std::uint64_t memory_bytes = 0;            ///< VmSize
+  std::uint64_t threads = 0;
 };
 /// Nothing if the text is cut, or lacks one of these.
 std::optional<ProcessStatus> parse_status(std::string_view text);

@@ -14,8 +14,8 @@
 
 #include "base/run_parameters.hpp"
 #include "enable/process_status.hpp"
+#include "enable/ring_directories.hpp"
 #include "enable/ring_place.hpp"
-#include "enable/temporary_directory.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -24,13 +24,24 @@ namespace {
 constexpr std::uint64_t names_bytes = std::uint64_t{8192} * 128, domain_bytes = 80;
 constexpr std::uint64_t default_ring_words = 1 << 16, default_domains = 128, max_ring_bits = 30, max_domains = 4096;
 
+/// For names of user events.
+constexpr std::uint64_t reserved_names_bytes = 1 << 16;
+
 /// What the ring takes besides: the runtime allocates a little, and maps the file.
 constexpr std::uint64_t spare_bytes = 4 << 20;
 constexpr std::uint64_t spare_files = 1;
 constexpr std::size_t max_path_bytes = 4096;
 
-/// Of the file with all rings full.
-std::uint64_t ring_file_bytes(const Target& target) {
+/// The longest a ring's file gets, and the parts of it that the program writes to at first: see RingFile::make().
+struct RingSize {
+  std::uint64_t bytes = 0;
+  RingParts parts{};
+};
+
+/// Domains for which a ring has its blocks from the beginning. A domain has two threads at most times.
+constexpr std::uint64_t max_reserved_rings = 16;
+
+RingSize ring_size(const Target& target, std::uint64_t threads) {
   std::string parameters;
   for (const char* name : {"OCAMLRUNPARAM", "CAMLRUNPARAM"})
     if (parameters.empty()) parameters = target.process.started_with(name).value_or("");
@@ -43,7 +54,12 @@ std::uint64_t ring_file_bytes(const Target& target) {
     if (known != 0 && known <= 1u << max_ring_bits) words = known;
   }
   const std::uint64_t domains = std::min(run_parameter(parameters, 'd').value_or(default_domains), max_domains);
-  return names_bytes + domains * (words * sizeof(std::uint64_t) + domain_bytes) + 4096;
+  const std::uint64_t ring_bytes = words * sizeof(std::uint64_t), heads_bytes = domains * domain_bytes + 4096,
+                      rings = std::clamp<std::uint64_t>(threads, 1, std::min(domains, max_reserved_rings));
+  return {.bytes = names_bytes + domains * ring_bytes + heads_bytes,
+          .parts = {.first_bytes = heads_bytes + rings * ring_bytes,
+                    .names_begin = domains * ring_bytes,
+                    .names_bytes = heads_bytes + reserved_names_bytes}};
 }
 
 /// Of AppArmor or SELinux; empty if there is none.
@@ -106,8 +122,30 @@ std::string lacks_space(const RingPlace& place, std::uint64_t bytes) {
   return fmt::format("{} free, {} for the ring at most", megabytes(place.free_bytes), megabytes(bytes));
 }
 
+/// A directory for the ring, and what was found there.
+struct LookedAt {
+  RingDirectory directory{};
+  std::optional<RingPlace> place{};
+
+  bool is_usable(std::uint64_t bytes) const {
+    return place && place->is_usable() && lacks_space(*place, bytes).empty();
+  }
+};
+
+/// The first directory that can be used, or else the first one. Nothing if the program has no path of one.
+std::optional<LookedAt> choose(const HeldProcess& process, const std::vector<RingDirectory>& directories,
+                               std::uint64_t bytes) {
+  std::optional<LookedAt> first;
+  for (const RingDirectory& directory : directories) {
+    LookedAt here{.directory = directory, .place = look_at_ring_place(process, directory.path)};
+    if (here.is_usable(bytes)) return here;
+    if (!first) first = std::move(here);
+  }
+  return first;
+}
+
 void add_place(List& list, const std::optional<RingPlace>& place, const std::string& name, std::uint64_t bytes) {
-  const std::string hint = "start it with OCAML_RUNTIME_EVENTS_DIR set to a directory of its user";
+  const std::string hint = directory_hint;
   if (!place) return list.add(EnableResult::no_answer, "directory of the ring", false, name + " did not answer", hint);
   if (place->is_unsafe)
     return list.add(EnableResult::directory, "directory of the ring", false,
@@ -161,27 +199,30 @@ Requirements check_requirements(const Target& target, bool allow_confined) {
     list.add(EnableResult::unexpected_value, "directory of the ring", false, "it cannot be read", {});
     return {.list = list.take()};
   }
-  const std::uint64_t bytes = ring_file_bytes(target);
+  const auto [bytes, parts] = ring_size(target, status.threads);
   // What lies on a disk can leave memory again.
   const std::uint64_t memory = memory_left(*groups);
   const auto memory_needed = [&](const RingPlace& found) {
     return found.is_memory ? bytes + spare_bytes : spare_bytes;
   };
-  Requirements requirements{.directory = *path};
-  auto place = look_at_ring_place(process, *path);
-  if (path->empty() && place && place->is_usable()) {
-    const std::uint64_t text = find_temporary_directory(target);
-    auto other = text != 0 ? look_at_ring_place(process, temporary_directory) : std::nullopt;
-    // Anybody can fill /tmp: then the program's next write to a new page of its ring ends it (SIGBUS). On the file
-    // system that it works on it could come to that anyway.
-    if (other && other->is_usable() && other->device == place->device && !other->is_memory &&
-        lacks_space(*other, bytes).empty()) {
-      place = std::move(other);
-      requirements.directory = temporary_directory;
-      requirements.directory_text = text;
-    }
+  const bool can_be_led = target.runtime.start_sites.directory != 0;
+  std::vector<RingDirectory> directories;
+  if (!path->empty())
+    directories.push_back({.path = *path});
+  else if (can_be_led)
+    directories = ring_directories(target);
+  const bool is_absolute = path->empty() || path->starts_with('/');
+  const auto chosen = is_absolute ? choose(process, directories, bytes) : std::nullopt;
+  const std::optional<RingPlace> place = chosen ? chosen->place : std::nullopt;
+  Requirements requirements{.parts = parts};
+  if (chosen) {
+    requirements.directory = chosen->directory.path;
+    requirements.directory_text = chosen->directory.text;
+    add_place(list, place, requirements.directory, bytes);
+  } else {
+    list.add(EnableResult::directory, "directory of the ring", false,
+             is_absolute ? "it has no absolute path of a directory" : *path + " is a relative path", directory_hint);
   }
-  add_place(list, place, requirements.directory.empty() ? "its working directory" : requirements.directory, bytes);
 
   list.add(EnableResult::limit, "largest file (RLIMIT_FSIZE)", limits.file_bytes >= bytes, megabytes(limits.file_bytes),
            "raise its limit: prlimit --fsize");

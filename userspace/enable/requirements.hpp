@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "enable/ring_place.hpp"
 #include "enable/target.hpp"
 
 namespace rtev::enable {
@@ -24,10 +25,12 @@ inline constexpr const char* free_name = "name of the ring";
 
 struct Requirements {
   std::vector<Requirement> list{};
-  /// Where the ring is to be made, as the runtime has it: "" is the directory that the program works in.
+  /// Where the ring is to be made: an absolute path, as the runtime has it.
   std::string directory{};
   /// The address of the text of `directory`, if the runtime is to be led there; 0: it goes there by itself.
   std::uint64_t directory_text = 0;
+
+  RingParts parts{};  ///< of its file
 
   /// The first one that is not met.
   const Requirement* missing() const;
@@ -38,10 +41,9 @@ struct Requirements {
 /// into. May wait for as long as a file system does; the part that may wait for ever is done by a process of its own,
 /// which is left behind then.
 ///
-/// A program without OCAML_RUNTIME_EVENTS_DIR would make its ring in the directory that it works in, where others may
-/// watch for files (`dune build --watch` builds again for each). So the runtime is led to /tmp if a ring can be made
-/// there, and a text "/tmp" is found in the constants of the program or of the C library. The working directory has to
-/// be usable in any case: children that the program forks make their rings there.
+/// A program without OCAML_RUNTIME_EVENTS_DIR would make its ring, and its children theirs, in the directory that it
+/// works in at that moment: it may go to one where another user has put a link of the ring's name, and would write to
+/// what that leads to. So the runtime is led to the directory of a variable like HOME, as long as events are on.
 Requirements check_requirements(const Target& target, bool allow_confined);
 
 }  // namespace rtev::enable

@@ -25,12 +25,10 @@ using helper::Message;
 using helper::Reader;
 using helper::Writer;
 
-constexpr const char* directory_hint = "start it with OCAML_RUNTIME_EVENTS_DIR set to a directory of its user";
-
 template <typename Archive>
 void pass(Archive&& archive, RingPlace& place) {
   archive(place.open_error, place.is_unsafe, place.insecure, place.access_error, place.is_taken, place.is_memory,
-          place.free_bytes, place.free_files, place.device);
+          place.free_bytes, place.free_files);
 }
 
 /// A process's own name for its ring's file; empty if the process is gone.
@@ -48,19 +46,16 @@ int obstacle_in(const UniqueFd& directory) {
   return (status.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0 ? EPERM : 0;
 }
 
-/// Which directories a path may begin from. They are opened with this process's rights.
-struct Beginnings {
-  UniqueFd root, work;
-  explicit Beginnings(const HeldProcess& process)
-      : root(process.open("root", O_PATH | O_DIRECTORY)), work(process.open("cwd", O_PATH | O_DIRECTORY)) {}
-};
+/// Where the paths of a program begin. Opened with this process's rights.
+UniqueFd root_of(const HeldProcess& process) {
+  return process.open("root", O_PATH | O_DIRECTORY);
+}
 
 /// For a child process, which this changes: it has the rights of the program afterwards. The directory that the program
 /// itself finds, if it is safe and its file system answers.
 UniqueFd open_as_program(const HeldProcess& process, const std::string& path, RingPlace& place) {
   MountTables mounts;
-  const Beginnings begin(process);
-  auto directory = SafePath(process.credentials(), process.pid(), mounts).open(begin.root, begin.work, path);
+  auto directory = SafePath(process.credentials(), process.pid(), mounts).open(root_of(process), path);
   if (!directory) {
     place.is_unsafe = directory.error().code == unsafe_file_system;
     place.insecure = directory.error().insecure;
@@ -74,7 +69,11 @@ UniqueFd open_as_program(const HeldProcess& process, const std::string& path, Ri
     place.open_error = errno;
     return {};
   }
-  place.device = status.st_dev;
+  // Who may write there can put a link under the name of a child's ring, which the child follows.
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    place.insecure = "its group or others may write to it";
+    return {};
+  }
   place.is_memory = system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
   place.free_bytes =
       system.f_type == RAMFS_MAGIC ? UINT64_MAX : system.f_bavail * static_cast<std::uint64_t>(system.f_bsize);
@@ -88,6 +87,17 @@ UniqueFd open_as_program(const HeldProcess& process, const std::string& path, Ri
   // The program has to come there, too.
   place.access_error = directory->obstacle();
   return place.access_error == 0 ? std::move(held) : UniqueFd();
+}
+
+/// False if there is no space (errno).
+bool reserve(const UniqueFd& file, const RingParts& parts) {
+  const auto allocate = [&file](std::uint64_t begin, std::uint64_t bytes) {
+    // The size stays 0. The runtime makes it what it needs, and the blocks stay.
+    return bytes == 0 ||
+           ::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin), static_cast<off_t>(bytes)) == 0 ||
+           errno == EOPNOTSUPP;
+  };
+  return allocate(0, parts.first_bytes) && allocate(parts.names_begin, parts.names_bytes);
 }
 
 /// Makes a file without a name, which shows what the kernel allows; where the file system has none, its rights count.
@@ -172,7 +182,8 @@ std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const st
   return reader.is_complete() ? std::optional(std::move(place)) : std::nullopt;
 }
 
-Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& process, const std::string& path) {
+Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& process, const std::string& path,
+                                 const RingParts& parts) {
   const std::string name = ring_name(process);
   if (name.empty()) return ended();
   auto message = run_in_child({process.directory().get()}, [&] {
@@ -181,7 +192,7 @@ Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& proces
     if (directory) {
       ::umask(0);
       file.reset(::openat(directory.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-      if (!file) place.access_error = errno;
+      if (!file || !reserve(file, parts)) place.access_error = errno;
     }
     Message made;
     Writer writer(made);
@@ -197,12 +208,14 @@ Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& proces
   reader(directory, file);
   if (!reader.is_complete()) return refuse(EnableResult::no_answer, "the directory of its ring did not answer");
   const auto identity = identity_of(procfs, file);
-  if (!identity) {
+  std::optional<RingFile> ring;
+  if (identity) ring.emplace(RingFile(process.credentials(), std::move(directory), path + "/" + name, *identity));
+  if (!ring || place.access_error != 0) {
     const int code = place.open_error != 0 ? place.open_error : place.access_error;
     const std::string why = !place.insecure.empty() ? place.insecure : std::generic_category().message(code);
     return refuse(EnableResult::directory, "its ring cannot be made: " + why, directory_hint);
   }
-  return RingFile(process.credentials(), std::move(directory), path.empty() ? name : path + "/" + name, *identity);
+  return std::move(*ring);
 }
 
 RingFile::~RingFile() {
@@ -220,14 +233,14 @@ bool remove_ring_file(const Procfs& procfs, const HeldProcess& process, const st
   const std::filesystem::path place(path);
   const std::string folder = place.parent_path(), name = place.filename();
   return is_done(run_in_child({process.directory().get()}, [&] {
-    const Beginnings begin(process);
+    const UniqueFd root = root_of(process);
     // The kernel names it as this process sees it if both are in one mount namespace: also below a root of the program.
     const UniqueFd own_root(is_own_mount_namespace(process) ? ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1);
     MountTables mounts;
     const SafePath safe(process.credentials(), process.pid(), mounts);
-    for (const UniqueFd* root : {&begin.root, &own_root}) {
-      if (!*root) continue;
-      const auto directory = safe.open(*root, begin.work, folder);
+    for (const UniqueFd* begin : {&root, &own_root}) {
+      if (!*begin) continue;
+      const auto directory = safe.open(*begin, folder);
       const UniqueFd held(directory ? ::fcntl(directory->fd(), F_DUPFD_CLOEXEC, 0) : -1);
       if (held && leads_to(procfs, held, name, ring))
         return answer(remove_as_program(procfs, process.credentials(), held, name, ring));

@@ -22,14 +22,22 @@ struct RingPlace {
   bool is_taken = false;   ///< a file of the ring's name is there
   bool is_memory = false;  ///< its file system is memory
   std::uint64_t free_bytes = 0, free_files = 0;
-  std::uint64_t device = 0;  ///< st_dev
 
   bool is_usable() const { return open_error == 0 && !is_unsafe && insecure.empty() && access_error == 0 && !is_taken; }
 };
 
-/// Looks at a directory as the program would: with its user and groups, below its root directory. `path` is as the
-/// runtime has it; "" is the directory that the program works in. Nothing if it does not answer within a second.
+/// Looks at a directory as the program would: with its user and groups, below its root directory. Nothing if it does
+/// not answer within a second.
 std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const std::string& path);
+
+inline constexpr const char* directory_hint =
+    "start it with OCAML_RUNTIME_EVENTS_DIR set to the absolute path of a directory that only its user may write to";
+
+/// Parts of the file of a ring.
+struct RingParts {
+  std::uint64_t first_bytes = 0;  ///< from the beginning: what describes the rings, and the first ones
+  std::uint64_t names_begin = 0, names_bytes = 0;
+};
 
 /// Which file a ring is.
 struct RingIdentity {
@@ -45,8 +53,11 @@ struct RingIdentity {
 /// kept.
 class RingFile {
  public:
-  /// Refuses if there is a file of that name, or the directory is not safe: see SafePath.
-  static Checked<RingFile> make(const Procfs& procfs, const HeldProcess& process, const std::string& path);
+  /// Refuses if there is a file of that name, or the directory is not safe: see SafePath. These parts have their blocks
+  /// when this returns, where the file system can do that: a write to a page without one ends the program when the file
+  /// system is full.
+  static Checked<RingFile> make(const Procfs& procfs, const HeldProcess& process, const std::string& path,
+                                const RingParts& parts);
   RingFile(RingFile&& other) noexcept = default;
   RingFile& operator=(RingFile&&) = delete;
   ~RingFile();

@@ -61,11 +61,10 @@ int SafeDirectory::obstacle() const {
   return 0;
 }
 
-std::expected<SafeDirectory, Obstacle> SafePath::open(const UniqueFd& root, const UniqueFd& start,
-                                                      std::string_view path) const {
+std::expected<SafeDirectory, Obstacle> SafePath::open(const UniqueFd& root, std::string_view path) const {
   SafeDirectory found;
   std::vector<UniqueFd>& opened = found.opened_;
-  opened.emplace_back(::fcntl((path.starts_with('/') ? root : start).get(), F_DUPFD_CLOEXEC, 0));
+  opened.emplace_back(::fcntl(root.get(), F_DUPFD_CLOEXEC, 0));
   if (!opened.back()) return failed(errno);
   if (auto is_safe = check(opened.back()); !is_safe) return std::unexpected(std::move(is_safe.error()));
   // The directories from the beginning to the present one, so that ".." is the one that was checked.
@@ -76,8 +75,6 @@ std::expected<SafeDirectory, Obstacle> SafePath::open(const UniqueFd& root, cons
     const std::string name = std::move(left.back());
     left.pop_back();
     if (name == "..") {
-      // Above a working directory nothing was checked.
-      if (way.size() == 1 && !path.starts_with('/')) return failed(ELOOP);
       if (way.size() > 1) way.pop_back();
       continue;
     }
@@ -97,11 +94,7 @@ std::expected<SafeDirectory, Obstacle> SafePath::open(const UniqueFd& root, cons
     const ssize_t length = ::readlinkat(next.get(), "", target.data(), target.size());
     if (length <= 0 || ++links > max_links) return failed(length < 0 ? errno : ELOOP);
     const std::string_view text(target.data(), static_cast<std::size_t>(length));
-    // Below the working directory an absolute link would lead to directories that were not checked.
-    if (text.starts_with('/')) {
-      if (!path.starts_with('/')) return failed(ELOOP);
-      way.resize(1);
-    }
+    if (text.starts_with('/')) way.resize(1);
     push(left, text);
   }
   found.last_ = way.back();

@@ -42,8 +42,8 @@ class SafePath {
   SafePath(const Credentials& credentials, std::int32_t pid, MountTables& mounts)
       : credentials_(credentials), pid_(pid), mounts_(mounts) {}
 
-  /// From `root` if `path` is absolute, else from `start`, whose parents do not count. "" is `start`.
-  std::expected<SafeDirectory, Obstacle> open(const UniqueFd& root, const UniqueFd& start, std::string_view path) const;
+  /// `path` is absolute, and begins at `root`.
+  std::expected<SafeDirectory, Obstacle> open(const UniqueFd& root, std::string_view path) const;
 
  private:
   bool may_answer(const UniqueFd& file) const { return mounts_.check(file.get(), pid_, true).has_value(); }

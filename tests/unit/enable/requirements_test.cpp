@@ -13,15 +13,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include "enable/ring_place.hpp"
-#include "enable/temporary_directory.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/enable/child.hpp"
-#include "unit/enable/own_mounts.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -39,6 +40,12 @@ class RequirementsTest : public ::testing::Test {
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "makes files of other users, which takes root";
     own(dir_.path(), user, 0755);
+    name(dir_.path());
+  }
+  /// The runtime's own directory.
+  void name(const std::string& directory) {
+    text_ = directory;
+    directory_ = reinterpret_cast<std::uint64_t>(text_.c_str());
   }
   static void own(const fs::path& path, uid_t owner, mode_t mode) {
     ASSERT_EQ(::chown(path.c_str(), owner, owner), 0);
@@ -62,7 +69,7 @@ class RequirementsTest : public ::testing::Test {
     EXPECT_TRUE(held && held->may_write());
     if (!held) return {};
     Target target{.process = std::move(*held)};
-    target.runtime.start_sites.directory = reinterpret_cast<std::uint64_t>(&directory_);
+    if (can_be_led_) target.runtime.start_sites.directory = reinterpret_cast<std::uint64_t>(&directory_);
     target.runtime.start_sites.ring_words = reinterpret_cast<std::uint64_t>(&words_);
     child.go_on();
     return check_requirements(target, allow_confined);
@@ -84,6 +91,7 @@ class RequirementsTest : public ::testing::Test {
   fs::path ring_;
   std::string text_;
   alignas(8) std::uint64_t directory_ = 0;
+  bool can_be_led_ = true;
   alignas(8) std::uint32_t words_ = ring_words;
 };
 
@@ -105,8 +113,7 @@ TEST_F(RequirementsTest, AreInTheDirectoryThatTheProgramNames) {
   const fs::path named = dir_ / "named";
   fs::create_directory(named);
   own(named, user, 0755);
-  text_ = named;
-  directory_ = reinterpret_cast<std::uint64_t>(text_.c_str());
+  name(named);
   const Requirements found = check();
   EXPECT_EQ(found.missing(), nullptr);
   EXPECT_EQ(found.directory, named);
@@ -120,24 +127,28 @@ TEST_F(RequirementsTest, AreInTheDirectoryThatTheProgramNames) {
 TEST_F(RequirementsTest, AreNotMetIfTheDirectoryCannotBeRead) {
   directory_ = 8;
   expect_missing(check(), EnableResult::unexpected_value, "cannot be read");
-  text_ = std::string(5000, 'x');
-  directory_ = reinterpret_cast<std::uint64_t>(text_.c_str());
+  name(std::string(5000, 'x'));
   expect_missing(check(), EnableResult::unexpected_value, "cannot be read");
 }
 
 TEST_F(RequirementsTest, AreOfTheDirectoryAsItIsThen) {
   const fs::path place = dir_ / "place";
-  const auto works_there = [&] { ::chdir(place.c_str()); };
   const auto make = [&] {
     fs::create_directory(place);
     own(place, user, 0755);
   };
   make();
-  EXPECT_EQ(check(works_there).missing(), nullptr);
-  expect_missing(check(works_there, [&] { ::chmod(place.c_str(), 0777); }), EnableResult::directory,
-                 "others may write");
+  name(place);
+  EXPECT_EQ(check().missing(), nullptr);
+  for (const mode_t mode : {0777, 01777})
+    expect_missing(check([] {}, [&] { ::chmod(place.c_str(), mode); }), EnableResult::directory, "others may write");
   own(place, user, 0755);
-  expect_missing(check(works_there, [&] { ::rmdir(place.c_str()); }), EnableResult::directory, "No such file");
+  expect_missing(check([] {}, [&] { ::rmdir(place.c_str()); }), EnableResult::directory, "No such file");
+}
+
+TEST_F(RequirementsTest, WantAnAbsolutePath) {
+  name(".");
+  expect_missing(check(), EnableResult::directory, ". is a relative path");
 }
 
 TEST_F(RequirementsTest, WantAFreeName) {
@@ -184,63 +195,65 @@ TEST_F(RequirementsTest, WantNoFilterOfSystemCallsUnlessThatIsAllowed) {
   EXPECT_EQ(check([] {}, filter).missing(), nullptr);
 }
 
-/// Where the runtime is led.
+/// Where the runtime is led: by variables that the program was started with.
 class LedTest : public RequirementsTest {
  protected:
-  /// With a /tmp of its own, which `mount` mounts.
-  void with_temporary_directory(const std::function<bool()>& mount, const std::function<void()>& test) {
-    fs::create_directory(dir_ / "tmp");
-    own(dir_ / "tmp", 0, 01777);
-    with_own_mounts([&] {
-      // Its path may lead elsewhere then.
-      ::chdir(dir_.path().c_str());
-      ASSERT_TRUE(mount());
-      test();
-    });
+  void SetUp() override {
+    RequirementsTest::SetUp();
+    directory_ = 0;
+    for (const auto& [name, owner] :
+         {std::pair("home", user), std::pair("second", user), std::pair("others", attacker)}) {
+      fs::create_directory(dir_ / name);
+      own(dir_ / name, owner, 0755);
+    }
   }
-  bool bind() const { return ::mount((dir_ / "tmp").c_str(), "/tmp", nullptr, MS_BIND, nullptr) == 0; }
+  /// What is found if these are the variables, each with a blank behind it.
+  Requirements led_by(const std::string& variables) {
+    return check([&] { overwrite(variables); });
+  }
+  std::string variable(const std::string& name, const char* directory) const {
+    return name + "=" + (dir_ / directory).native() + " ";
+  }
+
+ private:
+  /// The environment of this process, where the kernel has put it.
+  static void overwrite(std::string variables) {
+    std::ifstream file("/proc/self/stat");
+    std::string text;
+    std::getline(file, text);
+    std::istringstream fields(text.substr(text.rfind(')') + 1));
+    for (int field = 3; field < 50; ++field) fields >> text;
+    std::uint64_t begin = 0, end = 0;
+    fields >> begin >> end;
+    ASSERT_LT(variables.size(), end - begin);
+    std::ranges::replace(variables, ' ', '\0');
+    variables.resize(end - begin);
+    std::ranges::copy(variables, reinterpret_cast<char*>(begin));  // NOLINT(performance-no-int-to-ptr)
+  }
 };
 
-TEST_F(LedTest, ToTheTemporaryDirectoryOfTheSameFileSystem) {
-  with_temporary_directory(
-      [this] { return bind(); },
-      [this] {
-        if (look_at_ring_place(*HeldProcess::hold(::getpid(), 0), "").value_or(RingPlace{}).is_memory) return;
-        const Requirements found = check();
-        EXPECT_EQ(found.missing(), nullptr);
-        EXPECT_EQ(found.directory, temporary_directory);
-        ASSERT_NE(found.directory_text, 0u);
-        EXPECT_STREQ(reinterpret_cast<const char*>(found.directory_text),  // NOLINT(performance-no-int-to-ptr)
-                     temporary_directory);
-      });
+TEST_F(LedTest, ToTheFirstDirectoryThatCanBeUsed) {
+  const Requirements home = led_by(variable("TMPDIR", "second") + variable("HOME", "home"));
+  EXPECT_EQ(home.missing(), nullptr);
+  EXPECT_EQ(home.directory, dir_ / "home");
+  EXPECT_NE(home.directory_text, 0u);
+  const Requirements second = led_by(variable("HOME", "others") + variable("TMPDIR", "second"));
+  EXPECT_EQ(second.missing(), nullptr);
+  EXPECT_EQ(second.directory, dir_ / "second");
 }
 
-TEST_F(LedTest, ToNoOtherFileSystem) {
-  with_temporary_directory([] { return ::mount("none", "/tmp", "tmpfs", 0, "mode=1777") == 0; },
-                           [this] {
-                             const Requirements found = check();
-                             EXPECT_EQ(found.missing(), nullptr);
-                             EXPECT_EQ(found.directory, "");
-                             EXPECT_EQ(found.directory_text, 0u);
-                           });
+TEST_F(LedTest, NowhereIfNoneCanBeUsed) {
+  expect_missing(led_by(variable("HOME", "others")), EnableResult::directory, "belongs to user 54321");
+  expect_missing(led_by("HOME=home "), EnableResult::directory, "no absolute path");
+  expect_missing(led_by(variable("NOT_HOME", "home")), EnableResult::directory, "no absolute path");
 }
 
-TEST_F(LedTest, NowhereIfOthersMayReplaceFilesThere) {
-  with_temporary_directory([this] { return bind(); },
-                           [this] {
-                             ASSERT_EQ(::chmod("/tmp", 0777), 0);
-                             EXPECT_EQ(check().directory, "");
-                           });
-}
-
-TEST_F(LedTest, NowhereIfItsOwnDirectoryIsNotUsable) {
-  with_temporary_directory([this] { return bind(); },
-                           [this] {
-                             ASSERT_EQ(::chmod(".", 0777), 0);
-                             const Requirements found = check();
-                             EXPECT_EQ(found.directory, "");
-                             expect_missing(found, EnableResult::directory, "others may write");
-                           });
+TEST_F(LedTest, NowhereIfTheRuntimeHasNoVariableForIt) {
+  can_be_led_ = false;
+  expect_missing(led_by(variable("HOME", "home")), EnableResult::directory, "no absolute path");
+  const Requirements named = led_by(variable("OCAML_RUNTIME_EVENTS_DIR", "home"));
+  EXPECT_EQ(named.missing(), nullptr);
+  EXPECT_EQ(named.directory, dir_ / "home");
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ using ::testing::HasSubstr;
 class RingPlaceTest : public ::testing::Test {
  protected:
   static constexpr uid_t user = 12345, attacker = 54321;
+  static constexpr std::uint64_t first_bytes = 1 << 16;
 
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "makes files of other users, which takes root";
@@ -44,7 +45,10 @@ class RingPlaceTest : public ::testing::Test {
     ASSERT_EQ(::lchown(path.c_str(), owner, owner), 0);
     ASSERT_EQ(::chmod(path.c_str(), mode), 0);
   }
-  Checked<RingFile> make() const { return RingFile::make(procfs_, *process_, dir_.path()); }
+  Checked<RingFile> make() const {
+    return RingFile::make(procfs_, *process_, dir_.path(),
+                          {.first_bytes = first_bytes, .names_begin = 1 << 20, .names_bytes = 1});
+  }
   void expect_refused(const std::string& why) const {
     const auto made = make();
     ASSERT_FALSE(made);
@@ -74,11 +78,21 @@ TEST_F(RingPlaceTest, IsAnEmptyFileOfTheProgram) {
   EXPECT_TRUE(made->is_in_place(procfs_));
 }
 
-TEST_F(RingPlaceTest, OfAProgramThatWorksThereNeedsNoPath) {
-  const auto made = RingFile::make(procfs_, *process_, "");
+TEST_F(RingPlaceTest, HasItsFirstBlocks) {
+  const auto made = make();
   ASSERT_TRUE(made) << made.error().why;
-  EXPECT_TRUE(fs::exists(ring_));
-  EXPECT_EQ(made->path(), ring_.filename());
+  const UniqueFd file(::open(ring_.c_str(), O_RDWR | O_CLOEXEC));
+  // As the runtime does.
+  ASSERT_EQ(::ftruncate(file.get(), 1 << 24), 0);
+  struct stat status{};
+  ASSERT_EQ(::fstat(file.get(), &status), 0);
+  constexpr blkcnt_t block_bytes = 512;
+  EXPECT_GE(status.st_blocks, static_cast<blkcnt_t>(first_bytes) / block_bytes + 1);
+}
+
+TEST_F(RingPlaceTest, IsNotMadeWhereOthersMayPutLinksForChildren) {
+  own(dir_.path(), 0, 01777);
+  expect_refused("others may write to it");
 }
 
 TEST_F(RingPlaceTest, IsRemovedUnlessItIsKept) {
@@ -124,7 +138,7 @@ TEST_F(RingPlaceTest, IsNotMadeWhereTheProgramDoesNotCome) {
   own(inside, user, 0700);
   own(dir_ / "hidden", 0, 0700);
   EXPECT_EQ(look_at_ring_place(*process_, inside)->access_error, EACCES);
-  EXPECT_FALSE(RingFile::make(procfs_, *process_, inside));
+  EXPECT_FALSE(RingFile::make(procfs_, *process_, inside, {}));
 }
 
 TEST_F(RingPlaceTest, ThatWasReplacedStays) {
@@ -143,7 +157,7 @@ TEST_F(RingPlaceTest, IsRemovedFromTheDirectoryInWhichItWasMade) {
   fs::create_directory(place);
   own(place, user, 0755);
   {
-    const auto made = RingFile::make(procfs_, *process_, place);
+    const auto made = RingFile::make(procfs_, *process_, place, {});
     ASSERT_TRUE(made) << made.error().why;
     fs::rename(place, moved);
     fs::create_directory(place);
@@ -179,25 +193,8 @@ TEST_F(RingPlaceTest, IsNotMadeInADirectoryThatWasReplacedAfterTheLook) {
   ASSERT_TRUE(look_at_ring_place(*process_, place)->is_usable());
   fs::remove(place);
   fs::create_symlink(trap, place);
-  EXPECT_THAT(RingFile::make(procfs_, *process_, place).error().why, HasSubstr("belongs to user 54321"));
+  EXPECT_THAT(RingFile::make(procfs_, *process_, place, {}).error().why, HasSubstr("belongs to user 54321"));
   EXPECT_TRUE(fs::is_empty(trap));
-}
-
-TEST_F(RingPlaceTest, IsNotMadeInAWorkingDirectoryThatWasRemoved) {
-  fs::create_directory(dir_ / "work");
-  own(dir_ / "work", user, 0755);
-  const Child child([&] {
-    ::chdir((dir_ / "work").c_str());
-    ::setresgid(user, user, user);
-    ::setresuid(user, user, user);
-    ::prctl(PR_SET_DUMPABLE, 1);
-  });
-  const auto process = HeldProcess::hold(child.pid(), 0);
-  ASSERT_TRUE(process);
-  EXPECT_TRUE(look_at_ring_place(*process, "")->is_usable());
-  fs::remove(dir_ / "work");
-  EXPECT_EQ(look_at_ring_place(*process, "")->access_error, ENOENT);
-  EXPECT_FALSE(RingFile::make(procfs_, *process, ""));
 }
 
 TEST_F(RingPlaceTest, OfAProgramThatHasEndedIsRemoved) {
