@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -118,6 +119,14 @@ TEST_F(CommandLive, EnvironmentIsInheritedWithEventsOn) {
   const Outcome outcome = run_under({"sh", "-c", "echo \"$KEPT\"; echo ${OCAML_RUNTIME_EVENTS_START+on}; pwd"},
                                     {.argv = {}, .env = {{"KEPT", "kept  value"}}, .directory = dir.path()});
   EXPECT_EQ(outcome.out, "kept  value\non\n" + dir.path().string() + "\n");
+}
+
+TEST_F(CommandLive, RingsThatAreToStayAreInItsDirectory) {
+  const Outcome outcome = run_under(
+      {ocaml_program("hello")}, {.argv = {}, .env = {{"OCAML_RUNTIME_EVENTS_PRESERVE", "1"}}, .directory = dir.path()});
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  const auto files = fs::directory_iterator(dir.path());
+  EXPECT_TRUE(std::ranges::any_of(files, [](const auto& file) { return file.path().extension() == ".events"; }));
 }
 
 TEST_F(CommandLive, RingDirectoryIsPrivateAndRemoved) {

@@ -12,9 +12,11 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <ranges>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/exit_status.hpp"
@@ -122,11 +124,17 @@ Result<Command> Command::prepare(std::vector<std::string> arguments, Look look, 
   command.arguments_ = std::move(arguments);
   command.look_ = std::move(look);
   const auto user = SudoUser::of_environment();
+  // Whoever wants the files of rings to stay looks for them where the runtime puts them. There are no threads yet.
+  if (std::getenv(ring_directory_variable) == nullptr && std::getenv(preserve_rings_variable) != nullptr) {
+    std::error_code error;
+    if (const auto here = std::filesystem::current_path(error); !error)
+      ::setenv(ring_directory_variable, here.c_str(), 1);
+  }
   if (std::getenv(ring_directory_variable) == nullptr) {
     auto directory = PrivateDir::create(user, command.look_);
     if (!directory) return std::unexpected(std::move(directory.error()));
     command.directory_.emplace(std::move(*directory));
-    command.keeps_rings_ = files == RingFiles::kept && std::getenv(preserve_rings_variable) == nullptr;
+    command.keeps_rings_ = files == RingFiles::kept;
   }
   const Environment variables = environment_of(command.directory_, command.keeps_rings_);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "support/files.hpp"
@@ -69,6 +70,21 @@ TEST(CommandEnvironment, FilesOfRingsAreKeptOnlyForWhoeverRemovesThem) {
   constexpr const char* preserve = "OCAML_RUNTIME_EVENTS_PRESERVE";
   EXPECT_EQ(variable_of_command(preserve, Command::RingFiles::removed), "\n");
   EXPECT_EQ(variable_of_command(preserve, Command::RingFiles::kept), "1\n");
+}
+
+TEST(CommandEnvironment, FilesThatAreToStayAreWhereTheRuntimePutsThem) {
+  constexpr const char* preserve = "OCAML_RUNTIME_EVENTS_PRESERVE";
+  const std::string here = std::filesystem::current_path();
+  for (const auto files : {Command::RingFiles::removed, Command::RingFiles::kept}) {
+    ::unsetenv(preserve);
+    EXPECT_NE(variable_of_command(ring_directory_variable, files), here + '\n');
+    ::setenv(preserve, "1", 1);
+    EXPECT_EQ(variable_of_command(ring_directory_variable, files), here + '\n');
+    ::setenv(ring_directory_variable, "/chosen", 1);
+    EXPECT_EQ(variable_of_command(ring_directory_variable, files), "/chosen\n");
+    ::unsetenv(ring_directory_variable);
+    ::unsetenv(preserve);
+  }
 }
 
 TEST(CommandEnvironment, TheCallersParametersOfTheRuntimeAreKept) {
