@@ -129,7 +129,7 @@ TEST_F(HeldProcessTest, ThatChangesItsOtherGroupsIsRefused) {
 }
 
 TEST_F(HeldProcessTest, ThatDropsACapabilityIsRefused) {
-  expect_refused_after([] { keep_capabilities({{CAP_SYS_PTRACE}}); }, "changed");
+  expect_refused_after([] { keep_capabilities({CAP_SYS_PTRACE}); }, "changed");
 }
 
 TEST_F(HeldProcessTest, ThatEntersAnotherUserNamespaceIsRefused) {

@@ -4,7 +4,9 @@
 #include "enable/process_memory.hpp"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "enable/guardian.hpp"
@@ -25,7 +27,8 @@ class ProcessMemoryTest : public ::testing::Test {
 
   void SetUp() override {
     // The words of both programs are the same.
-    const std::vector<std::pair<std::uint64_t, std::uint64_t>> words{{Lookalike::hook, replacement}};
+    const std::vector<std::pair<std::uint64_t, std::uint64_t>> words{{Lookalike::hook, replacement},
+                                                                     {Lookalike::enabled, 1}};
     Lookalike{.base = base, .words = words}.write(dir_ / "next");
     child_.emplace(
         [&] {
@@ -52,11 +55,11 @@ class ProcessMemoryTest : public ::testing::Test {
     EXPECT_TRUE(word);
     return word.value_or(0);
   }
-  static PausedAtEnd to_pause(const HeldProcess& process) {
+  static PausedAtEnd to_pause(const HeldProcess& process, std::uint64_t enabled) {
     return {.pid = process.pid(),
             .start_ticks = process.start_ticks(),
             .memory = ProcessMemory(UniqueFd(::dup(process.memory().fd().get())), process.pid()),
-            .flags = {.enabled = base + Lookalike::enabled, .paused = base + Lookalike::paused}};
+            .flags = {.enabled = base + enabled, .paused = base + Lookalike::paused}};
   }
 
   test::TempDir dir_;
@@ -103,9 +106,32 @@ TEST_F(ProcessMemoryTest, AHookOfTheNextProgramIsNotPutBack) {
 
 TEST_F(ProcessMemoryTest, EventsOfTheNextProgramAreNotPaused) {
   std::vector<PausedAtEnd> programs;
-  programs.push_back(to_pause(*held_));
+  constexpr std::uint64_t off = Lookalike::directory;
+  for (const std::uint64_t flag : {Lookalike::enabled, off}) programs.push_back(to_pause(*held_, flag));
   child_->go_on();
-  EXPECT_TRUE(pause_all(std::move(programs)).empty()) << "it is not this one whose events are off";
+  EXPECT_TRUE(pause_all(std::move(programs)).empty()) << "its events are not those that were off";
+  EXPECT_EQ(word_now(Lookalike::paused), 0u);
+}
+
+TEST_F(ProcessMemoryTest, TheGuardianLeavesTheNextProgramAlone) {
+  auto guardian = Guardian::start();
+  ASSERT_TRUE(guardian) << guardian.error().message();
+  Target target{.process = hold()};
+  target.runtime.start_sites.enabled_flag = base + Lookalike::enabled;
+  target.runtime.paused_flag = base + Lookalike::paused;
+  ASSERT_EQ(guardian->keep(target), true);
+  constexpr std::uint64_t hold_ns = 60'000'000'000;
+  ASSERT_TRUE(guardian->hold(memory(), {.address = base + Lookalike::hook, .original = 1, .replacement = replacement},
+                             hold_ns));
+  child_->go_on();
+  EXPECT_TRUE(guardian->renew());
+  EXPECT_EQ(word_now(Lookalike::hook), replacement);
+  // It ends when it has done what it had to.
+  const UniqueFd end(::dup(guardian->end_fd()));
+  ::shutdown(end.get(), SHUT_WR);
+  constexpr int timeout_ms = 10'000;
+  pollfd hung_up{.fd = end.get(), .events = 0, .revents = 0};
+  ASSERT_EQ(::poll(&hung_up, 1, timeout_ms), 1);
   EXPECT_EQ(word_now(Lookalike::paused), 0u);
 }
 
