@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -10,9 +11,14 @@
 
 #include <functional>
 
+#include "base/capabilities.hpp"
+
 namespace rtev::enable {
 
-/// Takes root.
+inline bool may_mount() {
+  return ::geteuid() == 0 && has_capability(CAP_SYS_ADMIN);
+}
+
 inline void with_own_mounts(const std::function<void()>& test) {
   const pid_t pid = ::fork();
   if (pid == 0) {
