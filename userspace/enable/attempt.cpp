@@ -174,7 +174,7 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
   }
   if (started == Started::begun) prepared.may_start = true;
   if (started == Started::no) end_attempts(procfs, target, prepared, journal);
-  guardian.release();
+  guardian.let_go();
   // As long as the runtime may use what was prepared, a later run has to be able to find it.
   if (started != Started::begun) journal.remove(target.process);
   if (!same) return std::unexpected(std::move(same.error()));

@@ -66,9 +66,9 @@ std::size_t room_for_descriptors() {
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 2 : kept_check;
 }
 
-enum class Order : std::uint8_t { hold, release, keep, watch, move, leave };
+enum class Order : std::uint8_t { hold, let_go, keep, watch, move, leave };
 
-/// What the guardian is sent. Each message is answered: true if it is done, and of release if a hook was held.
+/// What the guardian is sent. Each message is answered: true if it is done, and of let_go if a hook was held.
 struct Instruction {
   Order order{};
   UniqueFd descriptor{};          ///< the memory of the process, the socket to watch, or the next channel
@@ -144,7 +144,7 @@ class Guard {
         is_put_back_ = false;
         hold_ms_ = static_cast<int>(instruction.window_ns / 1'000'000) + Guardian::guard_timeout_ms;
         return true;
-      case Order::release: {
+      case Order::let_go: {
         const bool was_held = held_ != nullptr && !is_put_back_;
         held_.reset();
         return was_held;
@@ -282,8 +282,8 @@ bool Guardian::hold(const ProcessMemory& memory, const ReplacedHook& hook, std::
                     .value_or(false);
 }
 
-bool Guardian::release() {
-  return send(channel_.get(), {.order = Order::release}).value_or(false);
+bool Guardian::let_go() {
+  return send(channel_.get(), {.order = Order::let_go}).value_or(false);
 }
 
 bool Guardian::leave() {

@@ -34,7 +34,7 @@ class Guardian {
   /// the guardian is gone.
   bool hold(const ProcessMemory& memory, const ReplacedHook& hook, std::uint64_t window_ns);
   /// The hook is put back. False if the guardian was quicker, or is gone.
-  bool release();
+  bool let_go();
   /// The events of a program are about to come on, and to be paused at the end: see watch(). False if there is no room
   /// for another program of its user; nothing if the guardian is gone.
   std::optional<bool> keep(const Target& target);

@@ -127,7 +127,7 @@ TEST_F(Hook, IsPutBackByTheGuardianWhenThisProcessTakesTooLong) {
   ASSERT_TRUE(guardian) << guardian.error().message();
   ASSERT_TRUE(guardian->hold(memory(), replaced(), window_ns));
   EXPECT_TRUE(is_put_back_soon());
-  EXPECT_FALSE(guardian->release());
+  EXPECT_FALSE(guardian->let_go());
 }
 
 TEST_F(Hook, IsPutBackAgainIfThisProcessWritesItLateAndEnds) {
@@ -146,7 +146,7 @@ TEST_F(Hook, IsLeftToThisProcessThatReleasesIt) {
     auto guardian = Guardian::start();
     ASSERT_TRUE(guardian) << guardian.error().message();
     ASSERT_TRUE(guardian->hold(memory(), replaced(), window_ns));
-    EXPECT_TRUE(guardian->release());
+    EXPECT_TRUE(guardian->let_go());
   }
   EXPECT_EQ(hook_, replacement);
 }
