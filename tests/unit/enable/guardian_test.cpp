@@ -178,7 +178,7 @@ TEST_F(KeepingGuardianTest, PutsTheHookBackWhenItIsTakenAway) {
   ASSERT_TRUE(guardian_->hold(program_->memory(), replaced(), window_ns));
   EXPECT_TRUE(guardian_->renew());
   EXPECT_EQ(hook_, 1u);
-  EXPECT_FALSE(guardian_->release()) << "it holds nothing any more";
+  EXPECT_FALSE(guardian_->let_go()) << "it holds nothing any more";
   hook_ = 2;
   end_guardian();
   EXPECT_EQ(hook_, 2u) << "it is not the hook of the next process";
