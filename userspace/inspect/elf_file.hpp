@@ -60,6 +60,8 @@ class ElfFile {
   /// Size of the file in bytes, when it was opened.
   std::uint64_t size() const { return size_; }
   std::uint16_t machine() const { return header_.e_machine; }
+  /// Where the program, or the dynamic linker, begins to run.
+  std::uint64_t entry() const { return header_.e_entry; }
   /// True for what can be executed, also static position-independent programs; false for shared libraries.
   bool is_program() const { return is_program_; }
   std::span<const Elf64_Phdr> segments() const { return segments_; }

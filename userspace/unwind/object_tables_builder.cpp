@@ -138,6 +138,20 @@ void read_build_id(ElfFile& file, Header& header) {
   }
 }
 
+/// The code that the kernel starts, where no table says how to unwind it, as in the dynamic linker of glibc: up to the
+/// next function. Nothing if tables know that code: then they say where it ends, too.
+std::optional<CodeExtent> bare_entry(const ElfFile& file, std::uint64_t base, const CfiTables& cfi) {
+  constexpr std::uint32_t max_bytes = 4096;
+  const std::uint64_t offset = file.entry() - base;
+  if (file.entry() <= base || offset >= UINT32_MAX - max_bytes) return std::nullopt;
+  const auto begin = static_cast<std::uint32_t>(offset);
+  const auto next = std::ranges::upper_bound(cfi.row_begins, begin);
+  const auto index = static_cast<std::size_t>(next - cfi.row_begins.begin());
+  if (index == 0 || (cfi.row_rules[index - 1] & ~first_row) != no_rule || next == cfi.row_begins.end())
+    return std::nullopt;
+  return CodeExtent{.begin = begin, .end = std::min(*next, begin + max_bytes)};
+}
+
 /// Puts the parts one after the other.
 class Assembler {
  public:
@@ -191,7 +205,7 @@ Result<std::vector<std::byte>> build_object_tables(int fd, const ChangeCheck& ch
   const auto segments = code_segments(file, base);
   // What stacks need first comes first: the budget may not suffice for all.
   StringPool strings;
-  const SymbolList symbols = list_symbols(file, base, code, strings, budget);
+  SymbolList symbols = list_symbols(file, base, code, strings, budget);
   const DataImage data(file, budget);
   const FrameTables frames = read_frametables({.data = data,
                                                .code = code,
@@ -209,6 +223,7 @@ Result<std::vector<std::byte>> build_object_tables(int fd, const ChangeCheck& ch
                                      .code = code,
                                      .jumps = jumps},
                                     budget);
+  if (const auto entry = bare_entry(file, base, cfi)) symbols.roots.insert(symbols.roots.begin(), *entry);
   const auto debug_line = read_section(file, ".debug_line", max_lines, budget);
   const auto debug_line_str =
       debug_line.empty() ? debug_line : read_section(file, ".debug_line_str", max_line_names, budget);

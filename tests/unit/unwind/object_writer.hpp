@@ -108,6 +108,7 @@ struct ObjectShape {
   static constexpr std::uint64_t data_address = 0x10000;
 
   std::uint16_t machine = EM_X86_64;
+  std::uint64_t entry = 0;
   std::uint64_t base = 0;  ///< only of the segments: tables inside are written by the tests
   bool section_headers = true;
   std::string eh_frame{};
@@ -177,6 +178,7 @@ inline std::string write_object(const ObjectShape& shape) {
   header.e_ident[EI_DATA] = ELFDATA2LSB;
   header.e_type = ET_DYN;
   header.e_machine = shape.machine;
+  header.e_entry = shape.entry;
   header.e_phoff = sizeof header;
   header.e_phentsize = sizeof(Elf64_Phdr);
   header.e_phnum = static_cast<std::uint16_t>(segments.size());

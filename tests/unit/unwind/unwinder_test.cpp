@@ -107,6 +107,26 @@ TEST(Unwinder, ReachesTheBeginning) {
   EXPECT_EQ(walk(thread, space, 0), "| unknown");
 }
 
+TEST(Unwinder, TheEntryOfAProgramNeedsNoTables) {
+  ObjectShape shape = c_program();
+  // As of the dynamic linker: the code in front of the last function has none.
+  EhFrameWriter writer;
+  const auto common = writer.common(def_cfa(rsp, 8) + saved(16, 1));
+  writer.function(common, code, 0x40, "");
+  writer.function(common, code + 0x100, 0x40, "");
+  shape.eh_frame = writer.bytes();
+  const Thread thread = Thread(code + 0x10, stack_top).at(stack_top, {in_memory(code + 0x90), 1});
+  EXPECT_EQ(walk(thread, space_of(shape)), "2010 2090r | unknown");
+  shape.entry = code + 0x80;
+  EXPECT_EQ(walk(thread, space_of(shape)), "2010 2090r | complete");
+  shape.entry = code + 0x90;
+  EXPECT_EQ(walk(thread, space_of(shape)), "2010 2090r | unknown") << "the call is in front of the entry";
+  for (const std::uint64_t entry : {std::uint64_t{code}, std::uint64_t{code + 0x150}, UINT64_MAX, std::uint64_t{1}}) {
+    shape.entry = entry;
+    EXPECT_EQ(walk(thread, space_of(shape)), "2010 2090r | unknown") << entry;
+  }
+}
+
 TEST(Unwinder, FollowsRegistersThatWereSaved) {
   // The caller of f is found by rbx, which f has saved.
   const Thread thread =
