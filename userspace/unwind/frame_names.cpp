@@ -65,14 +65,33 @@ std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// By the debug information. The line of a function that was inlined from another file would be misleading: who calls
-/// it is known, its own name is not.
-void add_line(NamedFrame& frame, const ObjectTables& tables, std::uint32_t address) {
+/// The file of an OCaml function: as calls in it say, or that of its first instruction, which is never of inlined code.
+std::string own_file(const NamedFrame& frame, const ObjectTables& tables, std::uint32_t address) {
+  if (!frame.file.empty() || frame.kind != NamedFrame::Kind::ocaml) return frame.file;
+  std::uint32_t begin = tables.function_at(address).begin;
+  if (begin == 0)
+    if (const auto symbol = tables.symbol_at(address)) begin = symbol->begin;
+  const auto line = begin != 0 ? tables.line_at(begin) : std::nullopt;
+  return line ? std::string(line->file) : std::string();
+}
+
+/// By the debug information. Returns the frame of inlined code of another file: of that the line is known, but not the
+/// name of the function, nor the line from which it is called.
+std::optional<NamedFrame> add_line(NamedFrame& frame, const ObjectTables& tables, std::uint32_t address) {
   const auto line = tables.line_at(address);
-  if (!line || (!frame.file.empty() && base_name(frame.file) != base_name(line->file))) return;
+  if (!line) return std::nullopt;
+  frame.file = own_file(frame, tables, address);
+  if (!frame.file.empty() && base_name(frame.file) != base_name(line->file))
+    return NamedFrame{.kind = NamedFrame::Kind::ocaml,
+                      .is_inlined = true,
+                      .function = std::string(inlined_code),
+                      .file = std::string(line->file),
+                      .line = line->number,
+                      .address = line->begin};
   if (frame.file.empty()) frame.file = line->file;
   frame.line = line->number;
   frame.address = line->begin;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -92,7 +111,7 @@ std::vector<NamedFrame> name_frame(const ObjectTables& tables, std::uint32_t add
   const std::uint32_t inside = is_return_address && address != 0 ? address - 1 : address;
   NamedFrame frame = function_around(tables, inside);
   if (frames.empty()) {
-    add_line(frame, tables, inside);
+    if (auto inlined = add_line(frame, tables, inside)) frames.push_back(std::move(*inlined));
     frames.push_back(std::move(frame));
   } else {
     frames.back().function = std::move(frame.function);

@@ -11,6 +11,9 @@
 
 namespace rtev {
 
+/// The name of a function of which only the line is known: its code is in that of a function of another file.
+inline constexpr std::string_view inlined_code = "(inlined)";
+
 /// A function as a stack shows it. Its texts come from the traced program: they can hold any bytes.
 struct NamedFrame {
   enum class Kind : std::uint8_t { ocaml, c, unknown };

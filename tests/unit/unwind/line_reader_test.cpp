@@ -126,12 +126,35 @@ TEST(LineReader, NamesTheLineOfLeavesAndOfC) {
     return frame.function + ' ' + frame.file + ' ' + std::to_string(frame.line);
   };
   EXPECT_EQ(named(code + 4, false), "Main.g src/main.ml 5");
-  EXPECT_EQ(named(code + 0x14, false), "Main.g src/main.ml 0") << "inlined from a file of another module";
+  EXPECT_EQ(named(code + 0x14, false), "(inlined) list.ml 55") << "from a file of another module";
+  const auto around = name_frame(tables, code + 0x14, false);
+  ASSERT_EQ(around.size(), 2u);
+  EXPECT_TRUE(around[0].is_inlined);
+  EXPECT_EQ(around[1].function, "Main.g");
+  EXPECT_EQ(around[1].file, "src/main.ml");
+  EXPECT_EQ(around[1].line, 0u) << "from where it was called is not known";
   EXPECT_EQ(named(code + 0x19, false), "Main.g src/main.ml 7");
   EXPECT_EQ(named(code + 0x20, true), "Main.g src/main.ml 9") << "as OCaml's own tables have it";
   EXPECT_EQ(named(code + 0x44, false), "work work.c 30");
   EXPECT_EQ(named(code + 0x50, true), "work work.c 30") << "the call is before the address that it returns to";
   EXPECT_EQ(name_frame(tables, code + 0x5f, false).front().address, code + 0x50) << "one frame for a line";
+}
+
+TEST(LineReader, AFunctionWithoutCallsIsOfTheFileThatItBeginsIn) {
+  EhFrameWriter cfi;
+  cfi.function(cfi.common(def_cfa(7, 8) + saved(16, 1)), code, 0x40, "");
+  LineProgram program;
+  program.at(code).row(0, 4).file(2).row(0x10, 50).end(0x28);
+  const ObjectTables tables = tables_of({.eh_frame = cfi.bytes(),
+                                         .symbols = {{.name = "camlMain.leaf_12", .value = code, .size = 0x40}},
+                                         .debug_line = lines_4({}, {{"main.ml", 0}, {"vec.ml", 0}}, program)});
+  const auto frames = name_frame(tables, code + 0x14, false);
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[0].file, "vec.ml");
+  EXPECT_EQ(frames[0].line, 55u);
+  EXPECT_EQ(frames[1].function, "Main.leaf");
+  EXPECT_EQ(frames[1].file, "main.ml");
+  EXPECT_EQ(name_frame(tables, code + 4, false).size(), 1u);
 }
 
 TEST(LineReader, AnyDamageIsRead) {
