@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::string_view mark = "…";
 
+bool keeps_whole = false;
+
 /// Bytes of the first characters of a UTF-8 text, of those that fit into so many columns.
 std::size_t bytes_of_first(std::string_view text, std::size_t columns) {
   std::size_t size = 0, used = 0;
@@ -56,13 +58,17 @@ std::string folded(std::string_view line, std::size_t column, std::size_t indent
   return out;
 }
 
+void keep_whole_texts() {
+  keeps_whole = true;
+}
+
 std::string cut(std::string_view text, std::size_t columns) {
-  if (columns == 0 || columns_of(text) <= columns) return std::string(text);
+  if (keeps_whole || columns == 0 || columns_of(text) <= columns) return std::string(text);
   return std::string(text.substr(0, bytes_of_first(text, columns - 1))).append(mark);
 }
 
 std::string cut_middle(std::string_view text, std::size_t columns) {
-  if (columns_of(text) <= columns) return std::string(text);
+  if (keeps_whole || columns_of(text) <= columns) return std::string(text);
   const std::size_t end = (columns - 1) / 2, begin = columns - 1 - end;
   std::string shown(text.substr(0, bytes_of_first(text, begin)));
   return shown.append(mark).append(text.substr(begin_of_last(text, end)));

@@ -15,6 +15,9 @@ inline constexpr std::size_t max_columns = 100;
 /// lines are indented by `indent`.
 std::string folded(std::string_view line, std::size_t column, std::size_t indent, std::size_t columns = max_columns);
 
+/// From now on cut() and cut_middle() return the whole text: the output is not a terminal, and has no width.
+void keep_whole_texts();
+
 /// The beginning of a UTF-8 text that takes at most so many columns, with a mark where the rest is missing. 0: all.
 std::string cut(std::string_view text, std::size_t columns);
 

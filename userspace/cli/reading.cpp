@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/exit_status.hpp"
+#include "base/folding.hpp"
 #include "cli/input.hpp"
 #include "cli/messages.hpp"
 #include "cli/no_match.hpp"
@@ -77,6 +78,7 @@ std::string input_argument(const std::string& input) {
 int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,
             const std::function<std::string(const Registry& registry)>& report_of,
             std::function<LimitedDurations()> limited, bool samples_threads) {
+  if (!output.is_terminal()) keep_whole_texts();
   ReportAtEnd with_report(sink, output, report_of);
   LimitCheck checked(with_report, options.limits, std::move(limited));
   int status = exit_ok;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "base/utf8.hpp"
@@ -44,6 +45,17 @@ TEST(Cut, KeepsTheBeginning) {
   EXPECT_EQ(cut("long name", 0), "long name");
   EXPECT_EQ(cut("länger name", 5), "läng…");
   EXPECT_EQ(cut("漢字の名前", 6), "漢字…");
+}
+
+TEST(Cut, CutsNothingWhereThereIsNoTerminal) {
+  // The setting is for the rest of the process: of this one other tests follow.
+  EXPECT_EXIT(
+      {
+        keep_whole_texts();
+        const std::string name = "a long name";
+        std::_Exit(cut(name, 3) == name && cut_middle(name, 5) == name ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(Cut, InTheMiddleKeepsBothEnds) {

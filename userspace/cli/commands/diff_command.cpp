@@ -7,6 +7,7 @@
 #include "analysis/diff/diff_report.hpp"
 #include "analysis/diff/recorded_run_sink.hpp"
 #include "base/exit_status.hpp"
+#include "base/folding.hpp"
 #include "base/option_types.hpp"
 #include "base/parse.hpp"
 #include "cli/commands/subcommands.hpp"
@@ -65,6 +66,7 @@ int run_diff(const DiffCommandOptions& options) {
   report.version = RTEV_VERSION;
   report.a.file = options.before;
   report.b.file = options.after;
+  if (!(*output)->is_terminal()) keep_whole_texts();
   (*output)->begin();
   (*output)->write(options.json ? diff_json(report) : diff_text(report));
   int status = exit_ok;
