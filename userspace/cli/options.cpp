@@ -13,6 +13,7 @@
 #include "cli/output_name.hpp"
 #include "rtev/names.hpp"
 #include "stream/filter.hpp"
+#include "stream/program_key.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -433,6 +434,15 @@ void add_compare_options(CLI::App& app, CompareOptions& options) {
   app.option_defaults()->group("Other");
   app.add_flag("-q,--quiet", options.quiet, "print errors only");
   app.final_callback([&app, &options] { complete_report(app, options); });
+}
+
+void add_rows_option(CLI::App& app, bool& by_process) {
+  app.option_defaults()->group(output_group);
+  add_choice<bool>(app, "--by", by_process, {{"program", false}, {"process", true}},
+                   fmt::format("what has a row or a sentence\n"
+                               "program (default): the processes of a program together, if there are more than {}\n"
+                               "process: each process",
+                               max_single_processes));
 }
 
 void add_json_option(CLI::App& app, bool& json) {

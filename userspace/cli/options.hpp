@@ -158,6 +158,8 @@ struct CompareOptions : ReadOptions, ReportOptions {
 /// Without a process id: those of two recordings differ.
 void add_compare_options(CLI::App& app, CompareOptions& options);
 
+/// --by program|process
+void add_rows_option(CLI::App& app, bool& by_process);
 /// -f text|json
 void add_json_option(CLI::App& app, bool& json);
 /// --min

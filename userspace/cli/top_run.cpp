@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
+#include "base/folding.hpp"
 #include "base/terminal.hpp"
 #include "cli/held_messages.hpp"
 #include "cli/input.hpp"
@@ -119,6 +120,7 @@ int show_live(const TopOptions& options, const Invocation& invocation) {
     display->draw();
   });
   Display on_screen(*shown, {.sorted_by = options.sorted_by(),
+                             .by_process = options.by_process,
                              .filter = options.filter,
                              .details = [&](ProcessIndex process) { return intervals.details_of(process); }});
   display = &on_screen;
@@ -179,6 +181,7 @@ int show_recording(const TopOptions& options, const Invocation& invocation) {
   auto input = Input::open(options.input, options, invocation);
   if (!input) return report(input.error());
   Display display(*shown, {.sorted_by = options.sorted_by(),
+                           .by_process = options.by_process,
                            .filter = options.filter,
                            .input = escaped(std::filesystem::path(options.input).filename().string())});
   top::IntervalSink intervals(interval_options(options, true),
@@ -193,6 +196,7 @@ int show_recording(const TopOptions& options, const Invocation& invocation) {
 int print_intervals(const TopOptions& options, const Invocation& invocation) {
   auto output = open_output("");
   if (!output) return report(output.error());
+  if (!(*output)->is_terminal()) keep_whole_texts();
   std::uint64_t printed = 0;
   const auto is_enough = [&] { return options.max_intervals != 0 && printed >= options.max_intervals; };
   top::IntervalSink intervals(interval_options(options, false), [&](const top::Interval& interval) {
@@ -200,7 +204,7 @@ int print_intervals(const TopOptions& options, const Invocation& invocation) {
     ++printed;
     const top::Column* const by = options.sorted_by();
     (*output)->write(options.json ? interval_json(interval, intervals.run(), by)
-                                  : interval_text(interval, by, terminal_columns(STDOUT_FILENO)));
+                                  : interval_text(interval, by, terminal_columns(STDOUT_FILENO), options.by_process));
   });
   int status = exit_ok;
   if (options.input.empty()) {

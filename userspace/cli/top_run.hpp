@@ -18,6 +18,7 @@ struct TopOptions : TraceOptions {
   std::chrono::nanoseconds interval{std::chrono::seconds{1}};
   std::string sort = "worst";
   std::string filter{};  ///< of the screen, at first
+  bool by_process = false;
   bool batch = false;
   bool json = false;
   std::uint64_t max_intervals = 0;  ///< of batch mode; 0: no limit

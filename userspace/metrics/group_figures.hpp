@@ -43,7 +43,7 @@ struct GroupFigures {
   std::array<bool, heap_counter_count> heap_seen{};
 
   // Since the start.
-  std::uint64_t starts = 0, domain_spawns = 0;
+  std::uint64_t starts = 0, forks = 0, domain_spawns = 0;
   std::array<std::uint64_t, exit_reason_count> exits{};
   std::array<DurationHistogram, pause_kind_count> pauses{};
   std::array<std::uint64_t, unfinished_count> unfinished{};  ///< pauses of unknown length

@@ -10,6 +10,7 @@
 
 #include "base/escape.hpp"
 #include "base/parse.hpp"
+#include "stream/program_key.hpp"
 
 namespace rtev {
 namespace {
@@ -91,7 +92,7 @@ std::string value_of(std::string_view name, const ProcessInfo& process, const Co
   if (name == "cgroup") return service.cgroup;
   const std::string_view exe = base_name(process.exe);
   // Bytecode programs are all run by the same one; what they are called says more.
-  const bool says_little = exe.empty() || exe.starts_with("ocamlrun");
+  const bool says_little = exe.empty() || is_bytecode_interpreter(exe);
   return name == "comm" || says_little ? process.comm : std::string(exe);
 }
 

@@ -101,7 +101,9 @@ std::string_view name_of(std::size_t index) {
 void add_processes(Writer& out) {
   out.gauge("ocaml_processes", "OCaml 5 processes that run.", &GroupFigures::processes);
   out.gauge("ocaml_domains", "Domains that run, of processes with events on.", &GroupFigures::domains);
-  out.counter("ocaml_process_starts", "", "Processes that began: programs executed, and forks.", &GroupFigures::starts);
+  out.counter("ocaml_process_starts", "", "Programs executed.", &GroupFigures::starts);
+  out.counter("ocaml_process_forks", "", "Processes that were forked by one, and run the same program at first.",
+              &GroupFigures::forks);
   out.counters("ocaml_process_exits", "", "Processes that ended, or went on with another program (exec).", "reason",
                &GroupFigures::exits, name_of<ExitReason>);
   out.counter("ocaml_domain_spawns", "", "Domains that programs spawned.", &GroupFigures::domain_spawns);

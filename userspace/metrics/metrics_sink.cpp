@@ -206,11 +206,13 @@ void MetricsSink::add_process(const Event& event, const Batch& batch) {
   }
   Process* const process = process_at(record->process);
   const bool is_found = is_action(event, ProcessAction::found);
-  const bool has_started = is_action(event, ProcessAction::exec) || is_action(event, ProcessAction::fork);
+  const bool is_fork = is_action(event, ProcessAction::fork);
+  const bool has_started = is_action(event, ProcessAction::exec);
   // A program that began after the run did is found, too, if the record of its exec is late or was dropped.
   const bool is_new = is_found && registry_->process(record->process).start_ticks > start_ticks_;
   if (process != nullptr && (has_started || is_new)) ++process->group->figures.starts;
-  if (process != nullptr && (has_started || is_found))
+  if (process != nullptr && is_fork) ++process->group->figures.forks;
+  if (process != nullptr && (has_started || is_fork || is_found))
     images_[registry_->process(record->process).pid] = record->process;
   analyzer_.add(event, batch, *registry_);
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <utility>
 
 #include "base/folding.hpp"
 #include "base/text_format.hpp"
@@ -52,19 +53,24 @@ double number(std::uint64_t count) {
 
 using Process = const ProcessFigures&;
 
+/// "4242", "x12".
+std::string id(Process process) {
+  return process.index != 0 ? std::to_string(process.pid) : fmt::format("x{}", process.processes);
+}
+
 /// "server", "server (ended)".
 std::string name(Process process) {
   constexpr std::string_view ended = " (ended)";
   const std::string comm = escaped(process.comm);
-  if (!process.ended) return cut(comm, name_width);
+  if (!process.ended || process.index == 0) return cut(comm, name_width);
   return cut(comm, name_width - ended.size()) + std::string(ended);
 }
 
 constexpr double half = 0.5, long_pause_ns = 100e6;
 
 constexpr std::array columns{
-    Column{"PID", "id of the process", 7, false, 0, [](Process p) { return std::to_string(p.pid); },
-           [](Process p) { return -number(static_cast<std::uint64_t>(p.pid)); }, 0},
+    Column{"PID", "id of the process; x and a number: so many of one program", 7, false, 0,
+           [](Process p) { return id(p); }, [](Process p) { return -number(static_cast<std::uint64_t>(p.pid)); }, 0},
     Column{"NAME", "its name", name_width, true, 0, [](Process p) { return name(p); }, nullptr, 0},
     Column{"DOM", "domains that run", 4, false, 9, [](Process p) { return std::to_string(p.domains); },
            [](Process p) { return static_cast<double>(p.domains); }, 0},
@@ -156,17 +162,15 @@ std::string cell_of(const Column& column, const ProcessFigures& process) {
   return column.cell(process) + (is_alarming(column, process) ? "!" : "");
 }
 
-std::vector<const ProcessFigures*> sorted(std::span<const ProcessFigures> processes, const Column* by) {
-  std::vector<const ProcessFigures*> order;
-  for (const ProcessFigures& process : processes) order.push_back(&process);
-  std::ranges::sort(order, [&](const ProcessFigures* one, const ProcessFigures* other) {
+std::vector<const ProcessFigures*> sorted(std::vector<const ProcessFigures*> rows, const Column* by) {
+  std::ranges::sort(rows, [&](const ProcessFigures* one, const ProcessFigures* other) {
     if (by != nullptr && by->value != nullptr) {
       const double first = by->value(*one), second = by->value(*other);
       if (first != second) return first > second;
     }
-    return one->pid < other->pid;
+    return std::pair(one->pid, one->row()) < std::pair(other->pid, other->row());
   });
-  return order;
+  return rows;
 }
 
 }  // namespace rtev::top

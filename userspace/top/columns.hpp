@@ -42,6 +42,6 @@ std::string cell_of(const Column& column, const ProcessFigures& process);
 bool is_alarming(const Column& column, const ProcessFigures& process);
 
 /// Sorts by a column, greatest first; by pid if that is null or equal.
-std::vector<const ProcessFigures*> sorted(std::span<const ProcessFigures> processes, const Column* by);
+std::vector<const ProcessFigures*> sorted(std::vector<const ProcessFigures*> rows, const Column* by);
 
 }  // namespace rtev::top

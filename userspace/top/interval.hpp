@@ -13,16 +13,19 @@
 
 namespace rtev::top {
 
-/// What a process did in an interval. Times in ns. What is not known is left out.
+/// What a process did in an interval, or several of one program together. Times in ns. What is not known is left out.
 struct ProcessFigures {
-  ProcessIndex index = 0;
+  ProcessIndex index = 0;       ///< of several: 0
+  std::uint32_t program = 0;    ///< the same for all processes of a program
+  std::uint64_t processes = 1;  ///< that these figures are of
   std::int32_t pid = 0;
-  std::string comm{};                  ///< any bytes: escape it
-  std::string version{};               ///< of OCaml, likewise
-  bool ended = false;                  ///< in this interval
-  std::uint64_t interval_ns{};         ///< the time that the figures are of
-  std::size_t domains = 0;             ///< that run
-  std::optional<double> cpu_share{};   ///< of one CPU, by all of its threads
+  std::string comm{};                 ///< any bytes: escape it
+  std::string version{};              ///< of OCaml, likewise
+  bool ended = false;                 ///< in this interval
+  std::uint64_t interval_ns{};        ///< the time that the figures are of
+  std::size_t domains = 0;            ///< that run
+  std::optional<double> cpu_share{};  ///< of one CPU, by all of its threads
+  std::uint64_t gc_ns = 0, domain_ns = 0;
   double gc_share = 0;                 ///< of the time of its domains: in pauses
   std::optional<double> wait_share{};  ///< time that its threads waited for a CPU, of the time of one
   std::uint64_t pauses = 0, p50_ns = 0, p99_ns = 0;
@@ -30,13 +33,20 @@ struct ProcessFigures {
   std::uint64_t sections = 0;    ///< stop-the-world
   std::uint64_t arrival_ns = 0;  ///< the longest time until all domains had arrived in one
   std::uint64_t minor_collections = 0, major_cycles = 0;
-  std::uint64_t allocated_bytes = 0;       ///< in minor heaps, and directly in the major heap as far as that is known
-  std::optional<double> promoted_share{};  ///< of what was allocated in minor heaps
-  std::optional<std::uint64_t> heap_bytes{};  ///< of the major heap, now
-  std::optional<double> live_share{};         ///< of the heap, after the last major cycle
+  std::uint64_t allocated_bytes = 0;  ///< in minor heaps, and directly in the major heap as far as that is known
+  std::uint64_t minor_words = 0, promoted_words = 0;
+  std::optional<double> promoted_share{};     ///< of what was allocated in minor heaps
+  std::optional<std::uint64_t> heap_bytes{};  ///< of the major heap, now; of several: of those that run, together
+  std::optional<double> live_share{};         ///< of the heap, after the last major cycle; of several: unknown
   std::optional<double> growth{};             ///< of the heap in the last minute, in bytes per second
   std::uint64_t events = 0, lost_words = 0;
 
+  /// Which row it is.
+  std::uint64_t row() const { return index != 0 ? index : std::uint64_t{program} << 32; }
+  /// Adds another process of the program. Not percentiles.
+  void add(const ProcessFigures& other);
+  /// gc_share and promoted_share, from the sums.
+  void set_shares();
   /// Of a count: how many in a second.
   double per_second(std::uint64_t count) const {
     return interval_ns == 0 ? 0 : static_cast<double>(count) * 1e9 / static_cast<double>(interval_ns);
@@ -76,12 +86,17 @@ struct Interval {
   std::uint64_t length_ns = 0;
   bool is_partial = false;                  ///< the stream ended before the interval did
   std::vector<ProcessFigures> processes{};  ///< that run, or ended in the interval, by index
+  std::vector<ProcessFigures> programs{};   ///< sums over the processes of programs with more than some, by program
   std::uint64_t events = 0, lost_words = 0;
   std::uint64_t dropped = 0;              ///< scheduler events
   std::string worst{};                    ///< a sentence about the longest pause; empty: there was none
   std::vector<ProcessDetails> details{};  ///< of all processes, or nothing
 
   const ProcessFigures* find(ProcessIndex index) const;
+  /// The rows of a table: the programs, and processes of other ones; or the processes of one program; or all processes.
+  std::vector<const ProcessFigures*> rows() const;
+  std::vector<const ProcessFigures*> rows_of(std::uint32_t program) const;
+  std::vector<const ProcessFigures*> single_rows() const;
   const ProcessDetails* details_of(ProcessIndex index) const;
   /// About how much memory it takes.
   std::size_t bytes() const;

@@ -54,19 +54,26 @@ std::string IntervalHistory::line(std::size_t number, std::size_t intervals, std
   return text;
 }
 
-std::string IntervalHistory::pauses_line(ProcessIndex process, std::size_t number, std::size_t intervals,
+std::string IntervalHistory::pauses_line(const ProcessFigures& row, std::size_t number, std::size_t intervals,
                                          std::size_t width) const {
   struct WorstPause {
-    ProcessIndex process;
+    const ProcessFigures& row;
     std::optional<std::uint64_t> operator()(const Interval& interval) const {
-      const ProcessFigures* const figures = interval.find(process);
-      return figures != nullptr ? std::optional(figures->worst_ns) : std::nullopt;
+      if (row.index != 0) {
+        const ProcessFigures* const figures = interval.find(row.index);
+        return figures != nullptr ? std::optional(figures->worst_ns) : std::nullopt;
+      }
+      // The program may have had a row for each process then.
+      std::optional<std::uint64_t> worst_ns;
+      for (const ProcessFigures& process : interval.processes)
+        if (process.program == row.program) worst_ns = std::max(worst_ns.value_or(0), process.worst_ns);
+      return worst_ns;
     }
     static std::size_t level(std::uint64_t ns, std::uint64_t /*least*/, std::uint64_t /*most*/) {
       return pause_level(ns);
     }
   };
-  return line(number, intervals, width, WorstPause{process});
+  return line(number, intervals, width, WorstPause{row});
 }
 
 std::string IntervalHistory::heap_line(ProcessIndex process, std::size_t number, std::size_t intervals,

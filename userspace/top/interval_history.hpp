@@ -26,7 +26,8 @@ class IntervalHistory {
 
   /// The last `intervals` intervals until `number`, a character for each or for as many as it takes to fit `width`: the
   /// longest pause, on a scale that is the same for all: see pause_scale. Blank: no pause. Right-aligned.
-  std::string pauses_line(ProcessIndex process, std::size_t number, std::size_t intervals, std::size_t width) const;
+  std::string pauses_line(const ProcessFigures& row, std::size_t number, std::size_t intervals,
+                          std::size_t width) const;
   /// The same of the size of the heap, between the least and the greatest of this time.
   std::string heap_line(ProcessIndex process, std::size_t number, std::size_t intervals, std::size_t width) const;
 

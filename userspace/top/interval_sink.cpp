@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analysis/report_text.hpp"
+#include "stream/program_key.hpp"
 
 namespace rtev::top {
 namespace {
@@ -127,11 +128,13 @@ void IntervalSink::end_interval(std::uint64_t time_ns, const Registry& registry)
     const ProcessStats*& one = shown[process.pid];
     if (one == nullptr || one->ended) one = &process;
   }
+  std::unordered_map<std::uint32_t, Histogram> lengths;
   for (const auto& [pid, process] : shown) {
-    interval.processes.push_back(figures_of(newest[pid], *process, time_ns));
+    interval.processes.push_back(figures_of(newest[pid], *process, time_ns, lengths[program_of(*process)]));
     if (options_.details) interval.details.push_back(details_of(newest[pid], *process));
   }
   std::ranges::sort(interval.processes, {}, &ProcessFigures::index);
+  add_programs(interval, lengths);
   for (const ProcessFigures& process : interval.processes) {
     interval.events += process.events;
     interval.lost_words += process.lost_words;
@@ -159,12 +162,44 @@ void IntervalSink::end_interval(std::uint64_t time_ns, const Registry& registry)
   done_(std::move(interval));
 }
 
-ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& process, std::uint64_t time_ns) {
+std::uint32_t IntervalSink::program_of(const ProcessStats& process) {
+  constexpr std::size_t max_programs = 4096;
+  // Numbers are not used again: rows of old intervals have them.
+  if (programs_.size() > max_programs) programs_.clear();
+  std::uint32_t& number = programs_[program_key(process.exe, process.comm)];
+  if (number == 0) number = ++last_program_;
+  return number;
+}
+
+void IntervalSink::add_programs(Interval& interval, const std::unordered_map<std::uint32_t, Histogram>& lengths) {
+  std::map<std::uint32_t, ProcessFigures> programs;
+  for (const ProcessFigures& process : interval.processes) {
+    const auto [program, is_first] =
+        programs.try_emplace(process.program, ProcessFigures{.program = process.program,
+                                                             .processes = 0,
+                                                             .comm = process.comm,
+                                                             .version = process.version,
+                                                             .ended = true,
+                                                             .interval_ns = process.interval_ns});
+    program->second.add(process);
+  }
+  for (auto& [number, program] : programs) {
+    if (program.processes <= max_single_processes) continue;
+    program.set_shares();
+    program.p50_ns = lengths.at(number).percentile(50);
+    program.p99_ns = lengths.at(number).percentile(99);
+    interval.programs.push_back(std::move(program));
+  }
+}
+
+ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& process, std::uint64_t time_ns,
+                                        Histogram& lengths) {
   Activity& activity = activities_[index];
   Before& before = before_[index];
   const StatsFigures &now = process.figures, &then = before.figures;
   const std::uint64_t interval_ns = rise(time_ns, begin_ns_);
   ProcessFigures figures{.index = index,
+                         .program = program_of(process),
                          .pid = process.pid,
                          .comm = process.comm,
                          .version = process.version,
@@ -177,7 +212,8 @@ ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& 
     figures.cpu_share = share_of(time.cpu_ns, interval_ns);
     figures.wait_share = share_of(time.runnable_ns, interval_ns);
   }
-  figures.gc_share = share_of(rise(now.gc_ns, then.gc_ns), rise(now.domain_ns, then.domain_ns));
+  figures.gc_ns = rise(now.gc_ns, then.gc_ns);
+  figures.domain_ns = rise(now.domain_ns, then.domain_ns);
 
   figures.pauses = activity.pauses.count();
   figures.p50_ns = activity.pauses.percentile(50);
@@ -193,6 +229,7 @@ ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& 
   }
   figures.sections = activity.sections;
   figures.arrival_ns = activity.arrival_ns;
+  lengths.merge(activity.pauses);
   activity.pauses.clear();
   activity.worst_ns = activity.sections = activity.arrival_ns = 0;
 
@@ -202,8 +239,9 @@ ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& 
   const std::uint64_t promoted = rise(now.promoted_words, then.promoted_words);
   const std::uint64_t major = rise(now.major_words.value_or(0), then.major_words.value_or(0));
   figures.allocated_bytes = bytes_of_words(minor + (major - std::min(major, promoted)));
-  // A slice may promote what was allocated before.
-  if (minor > 0) figures.promoted_share = std::min(share_of(promoted, minor), 1.0);
+  figures.minor_words = minor;
+  figures.promoted_words = promoted;
+  figures.set_shares();
   if (process.heap_words.count() > 0) {
     const std::uint64_t bytes = bytes_of_words(process.heap_words.last());
     figures.heap_bytes = bytes;

@@ -81,7 +81,10 @@ class IntervalSink final : public Sink, private PauseConsumer {
   void take(const Batch& batch, const Registry& registry);
   void end_intervals(std::uint64_t time_ns, const Registry& registry);
   void end_interval(std::uint64_t time_ns, const Registry& registry);
-  ProcessFigures figures_of(ProcessIndex index, const ProcessStats& process, std::uint64_t time_ns);
+  /// Merges the lengths of its pauses into `lengths`.
+  ProcessFigures figures_of(ProcessIndex index, const ProcessStats& process, std::uint64_t time_ns, Histogram& lengths);
+  static void add_programs(Interval& interval, const std::unordered_map<std::uint32_t, Histogram>& lengths);
+  std::uint32_t program_of(const ProcessStats& process);
   ProcessDetails details_of(ProcessIndex index, const ProcessStats& process);
   std::vector<std::string> task_lines(ProcessIndex index) const;
   std::string state_of(std::int32_t pid, std::uint16_t domain, const Domain* known) const;
@@ -104,6 +107,8 @@ class IntervalSink final : public Sink, private PauseConsumer {
   const Registry* registry_ = nullptr;  ///< the last one; null after summary()
   std::unordered_map<ProcessIndex, Activity> activities_;
   std::unordered_map<ProcessIndex, Before> before_;
+  std::unordered_map<std::string, std::uint32_t> programs_;  ///< their numbers, by program_key()
+  std::uint32_t last_program_ = 0;
   std::unordered_map<std::int32_t, ThreadTime> thread_times_;  ///< by pid
   RecentEntries<ThreadTime> recent_times_;
   std::optional<PauseDetails> worst_{};  ///< of the interval

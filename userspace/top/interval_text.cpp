@@ -16,6 +16,34 @@ struct Span {
   std::uint64_t start_ns, end_ns, run_ns, run_realtime_ns;
 };
 
+/// What rows of processes and of programs have in common.
+void add_figures(JsonWriter& json, const ProcessFigures& figures) {
+  json.member("comm", figures.comm);
+  json.member("version", figures.version);
+  json.member("ended", figures.ended);
+  json.member("domains", figures.domains);
+  json.member("cpu_share", figures.cpu_share);
+  json.member("gc_share", figures.gc_share);
+  json.member("runnable_share", figures.wait_share);
+  json.member("pauses", figures.pauses);
+  json.member("p50_ns", figures.p50_ns);
+  json.member("p99_ns", figures.p99_ns);
+  json.member("worst_ns", figures.worst_ns);
+  json.member("stw_led", figures.sections);
+  json.member("stw_arrival_ns", figures.arrival_ns);
+  json.key("collections").object([&] {
+    json.member("minor", figures.minor_collections);
+    json.member("major_cycles", figures.major_cycles);
+  });
+  json.member("allocated_bytes", figures.allocated_bytes);
+  json.member("promoted_share", figures.promoted_share);
+  json.member("heap_bytes", figures.heap_bytes);
+  json.member("live_share", figures.live_share);
+  json.member("heap_growth_bytes_per_s", figures.growth);
+  json.member("events", figures.events);
+  json.member("lost_words", figures.lost_words);
+}
+
 }  // namespace
 
 std::string time_text(const Interval& interval) {
@@ -38,7 +66,7 @@ std::string totals_text(const Interval& interval) {
   return text;
 }
 
-std::string interval_text(const Interval& interval, const Column* sorted_by, std::size_t width) {
+std::string interval_text(const Interval& interval, const Column* sorted_by, std::size_t width, bool by_process) {
   TextBuffer out;
   print(out, "{}: {}\n", time_text(interval), totals_text(interval));
   if (!interval.worst.empty()) print(out, "longest pause: {}\n", interval.worst);
@@ -46,7 +74,7 @@ std::string interval_text(const Interval& interval, const Column* sorted_by, std
   const std::vector<const Column*> columns = columns_within(width == 0 ? SIZE_MAX : width, sorted_by);
   for (const Column* const column : columns)
     table.column(column->title, column->width, column->is_text ? TextTable::Align::left : TextTable::Align::right);
-  for (const ProcessFigures* const process : sorted(interval.processes, sorted_by)) {
+  for (const ProcessFigures* const process : sorted(by_process ? interval.single_rows() : interval.rows(), sorted_by)) {
     table.row();
     for (const Column* const column : columns) table.cell(cell_of(*column, *process));
   }
@@ -66,33 +94,18 @@ std::string interval_json(const Interval& interval, const RunHeader& run, const 
     json.member("scheduler_dropped", interval.dropped);
     if (!interval.worst.empty()) json.member("longest_pause", std::string_view(interval.worst));
     json.key("processes").array([&] {
-      for (const ProcessFigures* const process : sorted(interval.processes, sorted_by)) {
+      for (const ProcessFigures* const process : sorted(interval.single_rows(), sorted_by)) {
         json.object([&] {
           json.member("pid", process->pid);
-          json.member("comm", process->comm);
-          json.member("version", process->version);
-          json.member("ended", process->ended);
-          json.member("domains", process->domains);
-          json.member("cpu_share", process->cpu_share);
-          json.member("gc_share", process->gc_share);
-          json.member("runnable_share", process->wait_share);
-          json.member("pauses", process->pauses);
-          json.member("p50_ns", process->p50_ns);
-          json.member("p99_ns", process->p99_ns);
-          json.member("worst_ns", process->worst_ns);
-          json.member("stw_led", process->sections);
-          json.member("stw_arrival_ns", process->arrival_ns);
-          json.key("collections").object([&] {
-            json.member("minor", process->minor_collections);
-            json.member("major_cycles", process->major_cycles);
-          });
-          json.member("allocated_bytes", process->allocated_bytes);
-          json.member("promoted_share", process->promoted_share);
-          json.member("heap_bytes", process->heap_bytes);
-          json.member("live_share", process->live_share);
-          json.member("heap_growth_bytes_per_s", process->growth);
-          json.member("events", process->events);
-          json.member("lost_words", process->lost_words);
+          add_figures(json, *process);
+        });
+      }
+    });
+    json.key("programs").array([&] {
+      for (const ProcessFigures& program : interval.programs) {
+        json.object([&] {
+          json.member("processes", program.processes);
+          add_figures(json, program);
         });
       }
     });

@@ -16,8 +16,10 @@ std::string time_text(const Interval& interval);
 /// "12 OCaml processes, 53,120 events/s, 1,234 words lost".
 std::string totals_text(const Interval& interval);
 
-/// A line about the interval, a table with all columns, and an empty line.
-std::string interval_text(const Interval& interval, const Column* sorted_by, std::size_t width);
+/// A line about the interval, a table with all columns, and an empty line. `by_process`: also processes of programs
+/// with many have rows of their own.
+std::string interval_text(const Interval& interval, const Column* sorted_by, std::size_t width,
+                          bool by_process = false);
 
 /// One object in a line. docs/json.md documents it.
 std::string interval_json(const Interval& interval, const RunHeader& run, const Column* sorted_by);

@@ -88,7 +88,9 @@ void View::press_in_list(const Key& key, std::size_t height) {
   if (key.kind == end) return move_selection(all);
   if (key.character == 's') return sort_by_next(1);
   if (key.character == 'S') return sort_by_next(-1);
-  if (key.kind == escape) {
+  if (key.kind == escape && options_.filter.empty()) {
+    selected_ = std::uint64_t{std::exchange(opened_, 0)} << 32;
+  } else if (key.kind == escape) {
     options_.filter.clear();
   } else if (key.character == '/') {
     edits_filter_ = true;
@@ -96,7 +98,13 @@ void View::press_in_list(const Key& key, std::size_t height) {
   } else if (key.kind == enter && !history_.empty()) {
     const auto rows = listed();
     if (rows.empty()) return;
-    if (std::ranges::find(rows, selected_, &ProcessFigures::index) == rows.end()) selected_ = rows.front()->index;
+    const auto found = std::ranges::find(rows, selected_, &ProcessFigures::row);
+    const ProcessFigures& row = found != rows.end() ? **found : *rows.front();
+    selected_ = row.row();
+    if (row.index == 0) {
+      opened_ = row.program;
+      return;
+    }
     screen_ = Screen::process;
     scrolled_ = 0;
     details_.reset();
@@ -143,10 +151,10 @@ void View::move_selection(std::ptrdiff_t by) {
   if (history_.empty()) return;
   const auto rows = listed();
   if (rows.empty()) return;
-  const auto found = std::ranges::find(rows, selected_, &ProcessFigures::index);
+  const auto found = std::ranges::find(rows, selected_, &ProcessFigures::row);
   const std::ptrdiff_t now = found != rows.end() ? found - rows.begin() : 0;
   const auto next = std::clamp<std::ptrdiff_t>(now + by, 0, static_cast<std::ptrdiff_t>(rows.size()) - 1);
-  selected_ = rows[static_cast<std::size_t>(next)]->index;
+  selected_ = rows[static_cast<std::size_t>(next)]->row();
 }
 
 void View::sort_by_next(std::ptrdiff_t by) {
@@ -159,14 +167,17 @@ void View::sort_by_next(std::ptrdiff_t by) {
 
 /// The processes of the interval that the filter lets through: by name or pid.
 std::vector<const ProcessFigures*> View::listed() const {
-  auto rows = sorted(interval().processes, options_.sorted_by);
-  if (!options_.filter.empty()) {
-    std::erase_if(rows, [&](const ProcessFigures* process) {
-      return !escaped(process->comm).contains(options_.filter) &&
-             !std::to_string(process->pid).contains(options_.filter);
+  const auto filtered = [&](std::vector<const ProcessFigures*> rows) {
+    std::erase_if(rows, [&](const ProcessFigures* row) {
+      return !escaped(row->comm).contains(options_.filter) &&
+             (row->index == 0 || !std::to_string(row->pid).contains(options_.filter));
     });
-  }
-  return rows;
+    return sorted(std::move(rows), options_.sorted_by);
+  };
+  if (opened_ != 0) return filtered(interval().rows_of(opened_));
+  auto rows = options_.by_process ? std::vector<const ProcessFigures*>() : filtered(interval().rows());
+  // A pid may be that of a process of a program with many.
+  return rows.empty() ? filtered(interval().single_rows()) : rows;
 }
 
 }  // namespace rtev::top

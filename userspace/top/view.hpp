@@ -18,6 +18,7 @@ namespace rtev::top {
 
 struct ViewOptions {
   const Column* sorted_by = nullptr;
+  bool by_process = false;  ///< also processes of programs with many have rows of their own
   std::string filter{};
   std::string input{};  ///< the name of the file that is replayed, escaped; empty: live
   /// Details of a process as of now, for intervals without.
@@ -74,7 +75,8 @@ class View {
   std::size_t at_ = 0;  ///< number of the interval that is shown
   bool is_paused_ = false;
   Screen screen_ = Screen::list;
-  ProcessIndex selected_ = 0;                ///< 0: the first one
+  std::uint64_t selected_ = 0;               ///< as ProcessFigures::row(); 0: the first one
+  std::uint32_t opened_ = 0;                 ///< the program whose processes are listed; 0: all
   std::size_t first_shown_ = 0;              ///< row of the list
   std::size_t scrolled_ = 0;                 ///< lines of the other screens
   std::optional<ProcessDetails> details_{};  ///< of the selected process, as of the interval that is shown

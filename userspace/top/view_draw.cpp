@@ -88,6 +88,13 @@ Line View::last_line() const {
                          : "Esc back  up/down scroll  p pause  <- -> time  d record  h help";
   if (!is_live()) keys.erase(keys.find("d record  "), 10);
   Line line;
+  if (screen_ == Screen::list && opened_ != 0 && !history_.empty()) {
+    const auto rows = interval().rows_of(opened_);
+    line.add(fmt::format("{}{}  ", rows.empty() ? std::string() : escaped(rows.front()->comm) + ", ",
+                         Counted{rows.size(), "process", "processes"}),
+             Style::bold);
+    keys.insert(0, "Esc back  ");
+  }
   if (!options_.filter.empty())
     line.add(fmt::format("filter: {} ({} of {})  ", options_.filter, history_.empty() ? 0 : listed().size(),
                          history_.empty() ? 0 : interval().processes.size()),
@@ -114,7 +121,7 @@ void View::draw_list(Lines& lines, std::size_t width, std::size_t height) {
 
   const auto rows = listed();
   const std::size_t room = height > lines.size() + 1 ? height - lines.size() - 1 : 1;
-  const auto found = std::ranges::find(rows, selected_, &ProcessFigures::index);
+  const auto found = std::ranges::find(rows, selected_, &ProcessFigures::row);
   const auto at = static_cast<std::size_t>(found != rows.end() ? found - rows.begin() : 0);
   if (found == rows.end()) selected_ = 0;
   first_shown_ = std::clamp(first_shown_, at >= room ? at - room + 1 : 0, at);
@@ -153,22 +160,23 @@ Line View::row(const ProcessFigures& process, const std::vector<const Column*>& 
   }
   if (line_width >= least_line) {
     if (line.pieces().back().text != "!") line.add(" ", style);
-    line.add(history_.pauses_line(process.index, at_, minute, line_width), style);
+    line.add(history_.pauses_line(process, at_, minute, line_width), style);
   }
   return line;
 }
 
 void View::draw_process(Lines& lines, std::size_t width, std::size_t height) {
-  const ProcessFigures* const process = interval().find(selected_);
+  const auto index = static_cast<ProcessIndex>(selected_);
+  const ProcessFigures* const process = interval().find(index);
   if (process == nullptr) {
     lines.emplace_back("the process has ended, or was not there yet; Esc: back to the list");
     return;
   }
   if (!details_) {
-    if (const ProcessDetails* const kept = interval().details_of(selected_)) {
+    if (const ProcessDetails* const kept = interval().details_of(index)) {
       details_ = *kept;
     } else if (options_.details && at_ + 1 == history_.size()) {
-      details_ = options_.details(selected_);
+      details_ = options_.details(index);
     }
   }
   add_scrolled(lines, process_lines(*process, width), height);
@@ -196,7 +204,7 @@ Lines View::process_lines(const ProcessFigures& process, std::size_t width) cons
   }
   lines.push_back(std::move(figures));
   const std::size_t line_width = std::min(greatest_line, width - std::min<std::size_t>(width, 16));
-  lines.push_back(Line("worst pause   ", Style::dim).add(history_.pauses_line(process.index, at_, minute, line_width)));
+  lines.push_back(Line("worst pause   ", Style::dim).add(history_.pauses_line(process, at_, minute, line_width)));
   if (process.heap_bytes)
     lines.push_back(Line("heap          ", Style::dim).add(history_.heap_line(process.index, at_, minute, line_width)));
   if (!details_) {
@@ -252,7 +260,9 @@ Lines View::help(std::size_t width) {
   Lines lines;
   for (const auto& [keys, meaning] : std::initializer_list<std::pair<const char*, const char*>>{
            {"up, down, PgUp, PgDn, Home, End", "choose a process, or scroll"},
-           {"Enter", "domains, causes of pauses and spans of the process; Esc goes back"},
+           {"Enter",
+            "domains, causes of pauses and spans of the process, or the processes of a program of which there "
+            "are many; Esc goes back"},
            {"s, S", "sort by the next column, by the one before"},
            {"/", "show processes whose name or pid contains a text; Esc shows all again"},
            {"p, space", "pause, go on"},

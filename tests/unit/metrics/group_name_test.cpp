@@ -106,6 +106,8 @@ TEST(GroupTemplate, TakesTheFirstNameThatAProcessHas) {
   process.exe = "/usr/bin/ocamlrun";
   process.comm = "app.byte";
   EXPECT_EQ(standard(), "app.byte");
+  process.exe = "/usr/bin/x86_64-pc-linux-gnu-ocamlrun-a104";
+  EXPECT_EQ(standard(), "app.byte");
   process.exe.clear();
   EXPECT_EQ(standard(), "app.byte");
   process.comm.clear();

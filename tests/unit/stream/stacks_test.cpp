@@ -19,10 +19,10 @@ StackIndex stack_of(StackTable& stacks, const std::vector<StackFrame>& outermost
   return stack;
 }
 
-StackFrame ocaml(std::string_view function) {
+StackFrame ocaml_frame(std::string_view function) {
   return {.kind = FrameKind::ocaml, .function = function};
 }
-StackFrame c(std::string_view function) {
+StackFrame c_frame(std::string_view function) {
   return {.kind = FrameKind::c, .function = function};
 }
 
@@ -34,9 +34,9 @@ std::vector<std::string> functions_of(const StackTable& stacks, StackIndex stack
 
 TEST(Stacks, AreKeptOnce) {
   StackTable stacks;
-  const StackIndex one = stack_of(stacks, {c("main"), ocaml("A.f"), ocaml("A.g")});
-  EXPECT_EQ(stack_of(stacks, {c("main"), ocaml("A.f"), ocaml("A.g")}), one);
-  const StackIndex other = stack_of(stacks, {c("main"), ocaml("A.f"), ocaml("A.h")});
+  const StackIndex one = stack_of(stacks, {c_frame("main"), ocaml_frame("A.f"), ocaml_frame("A.g")});
+  EXPECT_EQ(stack_of(stacks, {c_frame("main"), ocaml_frame("A.f"), ocaml_frame("A.g")}), one);
+  const StackIndex other = stack_of(stacks, {c_frame("main"), ocaml_frame("A.f"), ocaml_frame("A.h")});
   EXPECT_NE(other, one);
   EXPECT_EQ(stacks.caller_of(other), stacks.caller_of(one));
   EXPECT_THAT(functions_of(stacks, one), ElementsAre("A.g", "A.f", "main"));
@@ -60,7 +60,7 @@ TEST(Stacks, AreUnknownWhileTheyAreReserved) {
   const StackIndex reserved = stacks.reserve();
   EXPECT_TRUE(stacks.is_reserved(reserved));
   EXPECT_FALSE(stacks.is_complete(reserved));
-  const StackIndex known = stack_of(stacks, {c("main"), ocaml("A.f")});
+  const StackIndex known = stack_of(stacks, {c_frame("main"), ocaml_frame("A.f")});
   stacks.set_reserved(reserved, known);
   EXPECT_FALSE(stacks.is_reserved(reserved));
   EXPECT_THAT(functions_of(stacks, reserved), ElementsAre("A.f", "main"));
@@ -73,17 +73,17 @@ TEST(Stacks, AreCompleteIfTheirOutermostFrameIsKnown) {
   StackTable stacks;
   EXPECT_FALSE(stacks.is_complete(0));
   EXPECT_FALSE(stacks.is_complete(StackTable::unknown()));
-  EXPECT_TRUE(stacks.is_complete(stack_of(stacks, {c("_start"), ocaml("A.f")})));
-  EXPECT_FALSE(stacks.is_complete(stack_of(stacks, {{.kind = FrameKind::cut}, ocaml("A.f")})));
-  EXPECT_FALSE(stacks.is_complete(stack_of(stacks, {{}, ocaml("A.f")})));
+  EXPECT_TRUE(stacks.is_complete(stack_of(stacks, {c_frame("_start"), ocaml_frame("A.f")})));
+  EXPECT_FALSE(stacks.is_complete(stack_of(stacks, {{.kind = FrameKind::cut}, ocaml_frame("A.f")})));
+  EXPECT_FALSE(stacks.is_complete(stack_of(stacks, {{}, ocaml_frame("A.f")})));
 }
 
 TEST(Stacks, NameTheInnermostFrameOfOCaml) {
   StackTable stacks;
-  const StackIndex stack =
-      stack_of(stacks, {c("main"), ocaml("Outer.f"), ocaml("Inner.g"), c("caml_md5"), c("memcpy")});
+  const StackIndex stack = stack_of(stacks, {c_frame("main"), ocaml_frame("Outer.f"), ocaml_frame("Inner.g"),
+                                             c_frame("caml_md5"), c_frame("memcpy")});
   EXPECT_EQ(stacks.innermost_ocaml(stack).function, "Inner.g");
-  EXPECT_EQ(stacks.innermost_ocaml(stack_of(stacks, {c("main"), c("work")})).function, "work");
+  EXPECT_EQ(stacks.innermost_ocaml(stack_of(stacks, {c_frame("main"), c_frame("work")})).function, "work");
   EXPECT_EQ(stacks.innermost_ocaml(0).kind, FrameKind::unknown);
 }
 
@@ -94,7 +94,7 @@ TEST(Stacks, BoundTheirTexts) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < 2 * room; ++i) {
     const std::string function = longest + std::to_string(i);
-    if (stacks.add_frame(ocaml(function)) != 0) ++kept;
+    if (stacks.add_frame(ocaml_frame(function)) != 0) ++kept;
   }
   EXPECT_GE(kept, room);
   EXPECT_LE(kept, room + room / 16);
@@ -103,7 +103,7 @@ TEST(Stacks, BoundTheirTexts) {
 TEST(Stacks, CutLongTexts) {
   StackTable stacks;
   const std::string name(StackTable::max_text + 1, 'x');
-  EXPECT_EQ(stacks.frame(stacks.add_frame(ocaml(name))).function.size(), StackTable::max_text);
+  EXPECT_EQ(stacks.frame(stacks.add_frame(ocaml_frame(name))).function.size(), StackTable::max_text);
 }
 
 TEST(Stacks, OfADamagedRecordingEnd) {
@@ -115,8 +115,8 @@ TEST(Stacks, OfADamagedRecordingEnd) {
   EXPECT_FALSE(stacks.is_complete(5));
   EXPECT_FALSE(stacks.restore_stack(0, 1, 1));
   EXPECT_FALSE(stacks.restore_stack(StackTable::max_stacks, 1, 1));
-  EXPECT_FALSE(stacks.restore_frame(0, ocaml("f")));
-  EXPECT_FALSE(stacks.restore_frame(StackTable::max_frames, ocaml("f")));
+  EXPECT_FALSE(stacks.restore_frame(0, ocaml_frame("f")));
+  EXPECT_FALSE(stacks.restore_frame(StackTable::max_frames, ocaml_frame("f")));
   EXPECT_THAT(functions_of(stacks, 4'000'000'000), ElementsAre());
 }
 

@@ -147,6 +147,41 @@ TEST_F(IntervalSinkTest, AProcessThatEndedIsListedOnce) {
   EXPECT_THAT(sink.details_of(server.world->process).domains, IsEmpty());
 }
 
+TEST_F(IntervalSinkTest, ManyProcessesOfOneProgramAreOneRow) {
+  const AServer server;
+  server.begin(sink);
+  const auto add = [&](std::int32_t pid, const char* exe, std::uint64_t pause_ns) {
+    ProcessInfo info = test::World::default_info();
+    info.pid = pid;
+    info.exe = exe;
+    info.comm = "cc";
+    const std::uint32_t slot = server.world->add_ring(server.world->registry.add_process(info));
+    const std::uint64_t at = AServer::begin_ns + ms;
+    server.feed(sink, test::Events(slot)
+                          .add(at, Lifecycle::ring_start, pid)
+                          .add(at, EventKind::begin, test::phase_major)
+                          .add(at + pause_ns, EventKind::end, test::phase_major)
+                          .add(at + pause_ns, EventKind::counter, AServer::counter("minor_allocated"), 1'000));
+  };
+  for (std::int32_t pid = 1; pid <= 6; ++pid) add(pid, "/bin/cc", static_cast<std::uint64_t>(pid) * ms);
+  add(7, "/usr/bin/cc", ms);
+  sink.advance(AServer::begin_ns + second, server.world->registry);
+  ASSERT_THAT(intervals, SizeIs(1));
+  EXPECT_THAT(intervals[0].processes, SizeIs(8));
+  ASSERT_THAT(intervals[0].programs, SizeIs(1));
+  const ProcessFigures& program = intervals[0].programs[0];
+  EXPECT_EQ(program.processes, 6u);
+  EXPECT_EQ(program.pauses, 6u);
+  EXPECT_EQ(program.worst_ns, 6 * ms);
+  EXPECT_EQ(program.allocated_bytes, 6'000u);
+  EXPECT_THAT(intervals[0].rows(), SizeIs(3));
+  EXPECT_THAT(interval_text(intervals[0], column_named("worst"), 0), testing::ContainsRegex("\n +x6  cc  "));
+  EXPECT_THAT(interval_text(intervals[0], column_named("worst"), 0, true), testing::ContainsRegex("\n +6  cc  "));
+  const auto json = nlohmann::json::parse(interval_json(intervals[0], sink.run(), nullptr));
+  EXPECT_EQ(json["processes"].size(), 8u);
+  EXPECT_EQ(json["programs"][0]["processes"], 6);
+}
+
 TEST_F(IntervalSinkTest, ALongGapHasNoEmptyIntervals) {
   const AServer server;
   server.begin(sink);

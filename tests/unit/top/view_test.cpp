@@ -112,6 +112,36 @@ TEST_F(ViewTest, ListsTheLongestPausesFirstAndSortsByOtherColumns) {
   EXPECT_THAT(all(live), HasSubstr("▼WORST")) << "all columns in turn";
 }
 
+TEST_F(ViewTest, EnterShowsTheProcessesOfAProgram) {
+  Interval made = interval(1);
+  ProcessFigures sum = process(0, "gamma", 50'000'000, 0.3);
+  sum.pid = 0;
+  sum.program = 7;
+  sum.processes = 6;
+  made.processes.clear();
+  for (ProcessIndex index = 1; index <= 6; ++index) {
+    made.processes.push_back(process(index, "gamma", index * 1'000'000, 0.3));
+    made.processes.back().program = 7;
+  }
+  made.processes.push_back(process(7, "alpha", 100'000, 0.1));
+  made.programs = {sum};
+  live.add(std::move(made));
+  EXPECT_EQ(order(live), "gamma alpha ");
+  EXPECT_THAT(all(live), HasSubstr("x6"));
+  press(live, Kind::enter);
+  EXPECT_EQ(order(live), "gamma gamma gamma gamma gamma gamma ");
+  EXPECT_THAT(all(live), HasSubstr("gamma, 6 processes"));
+  press(live, Kind::enter);
+  EXPECT_THAT(all(live), HasSubstr("gamma/1006, OCaml 5.3"));
+  press(live, Kind::escape);
+  press(live, Kind::escape);
+  EXPECT_EQ(order(live), "gamma alpha ");
+  for (const char key : {'/', '1', '0', '0', '3'}) press(live, key);
+  press(live, Kind::enter);
+  EXPECT_EQ(order(live), "gamma ") << "a pid finds the process";
+  EXPECT_THAT(all(live), testing::ContainsRegex("1003"));
+}
+
 TEST_F(ViewTest, WiderScreensHaveMoreColumns) {
   live.add(interval(1));
   const auto titles = [&](std::size_t width) { return screen(live, width)[2]; };
@@ -291,10 +321,10 @@ TEST_F(ViewTest, AnyKeysOnAnyScreenDoNoHarm) {
 TEST(IntervalHistory, ShowsTheLongestPauseOfEachMoment) {
   IntervalHistory history;
   for (const std::uint64_t worst_ns : {0, 50'000, 500'000, 5'000'000, 500'000'000}) history.add(interval(1, worst_ns));
-  EXPECT_EQ(history.pauses_line(2, 4, 5, 5), " ▁▃▅█");
-  EXPECT_EQ(history.pauses_line(2, 3, 5, 5), "  ▁▃▅") << "until an earlier one";
-  EXPECT_EQ(history.pauses_line(2, 4, 6, 3), " ▃█") << "two in a character: the longer one";
-  EXPECT_EQ(history.pauses_line(7, 4, 5, 5), "     ") << "not there";
+  EXPECT_EQ(history.pauses_line({.index = 2}, 4, 5, 5), " ▁▃▅█");
+  EXPECT_EQ(history.pauses_line({.index = 2}, 3, 5, 5), "  ▁▃▅") << "until an earlier one";
+  EXPECT_EQ(history.pauses_line({.index = 2}, 4, 6, 3), " ▃█") << "two in a character: the longer one";
+  EXPECT_EQ(history.pauses_line({.index = 7}, 4, 5, 5), "     ") << "not there";
 }
 
 TEST(IntervalHistory, ShowsTheHeapBetweenItsLeastAndItsGreatest) {

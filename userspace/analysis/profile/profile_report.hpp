@@ -17,7 +17,7 @@
 namespace rtev {
 
 /// What the table of a report has a row for.
-enum class ProfileBy : std::uint8_t { function, line, domain, process, gc_phase, user_span };
+enum class ProfileBy : std::uint8_t { function, line, domain, process, program, gc_phase, user_span };
 /// "function", "gc-phase", ...
 std::string_view to_string(ProfileBy by);
 
@@ -63,6 +63,7 @@ struct ProfileGroup {
 struct ProfileProcess {
   std::int32_t pid = 0;  ///< 0: unknown
   std::string comm{};
+  std::string program{};  ///< see program_key()
   SampleValue value{};
 };
 

@@ -14,10 +14,17 @@ namespace {
 
 using Index = CallTree::Index;
 
-std::string name_of(const ProfileReport& report, const ProfileEntry& entry) {
+/// `programs`: how many processes have samples, by program.
+std::string name_of(const ProfileReport& report, const ProfileEntry& entry,
+                    const std::map<std::string, std::uint64_t>& programs) {
   const ProfileProcess& process = report.processes[entry.process];
   std::string name = process.pid == 0 ? "unknown process" : fmt::format("{}/{}", process.comm, process.pid);
   switch (report.by) {
+    case ProfileBy::program: {
+      const std::uint64_t processes = programs.at(process.program);
+      return process.pid == 0 || processes == 1 ? name
+                                                : fmt::format("{}, {} processes", process.comm, Grouped{processes});
+    }
     case ProfileBy::domain:
       return name + (entry.domain < 0 ? ", no domain" : fmt::format(" domain {}", entry.domain));
     case ProfileBy::process:
@@ -155,17 +162,21 @@ class Rows {
       SampleValue value{};
       std::map<Index, SampleValue> functions{};
     };
-    std::map<std::string, Group> groups;
+    std::map<std::string, std::uint64_t> programs;
+    for (const ProfileProcess& process : report_.processes) ++programs[process.program];
+    const bool is_by_program = report_.by == ProfileBy::program;
+    std::map<std::pair<std::string, std::string>, Group> groups;  // two programs may have one name
     for (const ProfileEntry& entry : report_.entries) {
-      Group& group = groups[name_of(report_, entry)];
+      Group& group = groups[{name_of(report_, entry, programs),
+                             is_by_program ? report_.processes[entry.process].program : std::string()}];
       group.value += entry.value;
       if (const Index node = attributed(entry.node); node != CallTree::root)
         group.functions[tree_.place_of(node).function] += entry.value;
     }
     std::map<Index, Index> places;  // by function
     for (const ProfileRow& row : report_.functions) places[tree_.places()[row.place].function] = row.place;
-    for (auto& [name, group] : groups) {
-      ProfileGroup added{.name = name, .value = group.value};
+    for (auto& [key, group] : groups) {
+      ProfileGroup added{.name = key.first, .value = group.value};
       for (const auto& [function, value] : group.functions) {
         if (value.weight <= added.in_hottest.weight && added.hottest != 0) continue;
         added.hottest = places[function];
@@ -297,7 +308,8 @@ class Rows {
 }  // namespace
 
 std::string_view to_string(ProfileBy by) {
-  static constexpr std::string_view names[]{"function", "line", "domain", "process", "gc-phase", "user-span"};
+  static constexpr std::string_view names[]{"function", "line",     "domain",   "process",
+                                            "program",  "gc-phase", "user-span"};
   return name_at(names, by);
 }
 

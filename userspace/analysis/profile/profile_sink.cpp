@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "stream/program_key.hpp"
+
 namespace rtev {
 namespace {
 
@@ -89,6 +91,7 @@ void Profile::describe(ProcessIndex index, const Registry& registry) {
   Known& known = processes_[index];
   known.pid = info.pid;
   known.comm = info.comm;
+  known.program = program_key(info.exe, info.comm);
 }
 
 void Profile::sample(const Event& event, const Batch& batch, const Registry& registry) {
@@ -281,9 +284,12 @@ void Profile::add_entries(ProfileReport& report, const Registry& registry) const
     if (is_new) {
       const auto known = processes_.find(key.process);
       by_index.push_back(key.process);
-      report.processes.push_back(known == processes_.end()
-                                     ? ProfileProcess{}
-                                     : ProfileProcess{.pid = known->second.pid, .comm = known->second.comm});
+      ProfileProcess& added = report.processes.emplace_back();
+      if (known != processes_.end()) {
+        added.pid = known->second.pid;
+        added.comm = known->second.comm;
+        added.program = known->second.program;
+      }
     }
     const auto inner = options_.kind == SampleKind::allocation ? CallTree::Inner::ocaml_only
                        : key.in_gc                             ? CallTree::Inner::gc

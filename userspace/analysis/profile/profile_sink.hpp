@@ -57,6 +57,7 @@ class Profile final : public Sink, private DomainActivity::Observer {
   struct Known {
     std::int32_t pid = 0;
     std::string comm{};
+    std::string program{};
   };
   /// What a domain allocated, by the counters of its ring.
   struct Allocated {

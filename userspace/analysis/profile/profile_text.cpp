@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -8,6 +9,7 @@
 #include "analysis/profile/profile_words.hpp"
 #include "base/folding.hpp"
 #include "base/text_table.hpp"
+#include "stream/program_key.hpp"
 
 namespace rtev {
 namespace {
@@ -96,15 +98,23 @@ class ProfileText {
     print(text, "{}", Counted{all.samples, "sample", "samples"});
     std::uint64_t processes = 0;
     const ProfileProcess* only = nullptr;
+    std::set<std::string_view> programs;
     for (const ProfileProcess& process : report_.processes) {
       if (process.value.samples == 0 || process.pid == 0) continue;
       ++processes;
       only = &process;
+      programs.insert(process.program);
     }
     if (processes == 1) {
       print(text, " of {}", ProcessName{only->comm, only->pid});
     } else if (processes > 1) {
-      print(text, " of {} processes", processes);
+      print(text, " of {} processes", Grouped{processes});
+      // Else the name of one process would be as good as that of another one.
+      if (programs.size() == 1) {
+        print(text, " of {}", Escaped{only->comm});
+      } else if (processes > max_single_processes) {
+        print(text, " of {} programs", Grouped{programs.size()});
+      }
     }
     print(text, " in {}", Duration{report_.end_ns - report_.start_ns});
     if (report_.unit == WeightUnit::ns) print(text, ", {} of {}", Duration{all.weight}, what());
@@ -205,7 +215,7 @@ class ProfileText {
   }
 
   std::string_view group_title() const {
-    static constexpr std::string_view titles[]{"FUNCTION", "LINE", "DOMAIN", "PROCESS", "PHASE", "SPAN"};
+    static constexpr std::string_view titles[]{"FUNCTION", "LINE", "DOMAIN", "PROCESS", "PROGRAM", "PHASE", "SPAN"};
     return titles[static_cast<std::size_t>(report_.by)];
   }
 

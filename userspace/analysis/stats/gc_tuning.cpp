@@ -5,6 +5,7 @@
 #include <bit>
 #include <set>
 #include <string>
+#include <unordered_set>
 
 #include "analysis/report_text.hpp"
 #include "analysis/stats/stats_cells.hpp"
@@ -163,8 +164,17 @@ GcTuning gc_tuning_of(const ProcessStats& process) {
 }
 
 void add_gc_tuning(TextBuffer& out, const StatsReport& report) {
-  const std::size_t shown = std::min(report.processes.size(), max_tuned_processes);
-  for (std::size_t i = 0; i < shown; ++i) Section(out, report.processes[i]).add();
+  // Of a program with many processes the one with most GC time stands for all: they are sorted so.
+  std::unordered_set<std::string> done;
+  const std::unordered_set<std::string> grouped = report.programs_of_one_row();
+  std::size_t shown = 0;
+  for (const ProcessStats& process : report.processes) {
+    if (shown >= max_tuned_processes) break;
+    const std::string key = program_key(process.exe, process.comm);
+    if (grouped.contains(key) && !done.insert(key).second) continue;
+    Section(out, process).add();
+    ++shown;
+  }
   if (report.process_count > shown)
     print(out, "\nand {} more: select with -p or -n\n", Grouped{report.process_count - shown});
 }

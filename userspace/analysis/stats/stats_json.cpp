@@ -164,6 +164,19 @@ void add_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning) 
   });
 }
 
+void add_program(JsonWriter& json, const ProgramStats& program) {
+  json.object([&] {
+    json.text_or_null("comm", program.key.empty() ? std::string_view() : program.comm);
+    json.text_or_null("exe", program.key.empty() ? std::string_view() : program.exe);
+    json.member("processes", program.processes);
+    json.member("domains", program.domains);
+    json.member("heaps_rising", program.rising);
+    json.member("max_heap_words", program.max_heap_words);
+    json.member("max_rss_bytes", program.max_rss_bytes);
+    add_figures(json, program.figures);
+  });
+}
+
 }  // namespace
 
 std::string stats_json(const StatsReport& report, bool gc_tuning) {
@@ -188,6 +201,9 @@ std::string stats_json(const StatsReport& report, bool gc_tuning) {
       for (const ProcessStats& process : report.processes) add_process(json, process, gc_tuning);
     });
     add_sum(json, "other_processes", "processes", report.other_process_count, report.other_processes);
+    json.key("programs").array([&] {
+      for (const ProgramStats& program : report.programs) add_program(json, program);
+    });
     add_sum(json, "total", "processes", report.process_count, report.total);
   });
   return std::string{json.text()} + '\n';

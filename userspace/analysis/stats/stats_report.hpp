@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "analysis/latency/histogram.hpp"
@@ -14,6 +15,7 @@
 #include "analysis/stats/trend.hpp"
 #include "analysis/utilization/mutator_utilization.hpp"
 #include "rtev/event.hpp"
+#include "stream/program_key.hpp"
 
 namespace rtev {
 
@@ -71,6 +73,23 @@ struct ProcessStats {
   }
 };
 
+/// Processes of one program together, without those that did nothing.
+struct ProgramStats {
+  std::string key;   ///< see program_key(); empty: programs beyond those that are told apart
+  std::string comm;  ///< of the first of them
+  std::string exe;
+  std::uint64_t processes = 0;
+  std::uint64_t unlisted = 0;  ///< of them: among StatsReport::other_process_count
+  std::uint64_t domains = 0;
+  std::uint64_t rising = 0;                     ///< whose heap rises all the time
+  std::optional<std::uint64_t> max_heap_words;  ///< of the heaps that they had last, the largest
+  std::optional<std::uint64_t> max_rss_bytes;
+  StatsFigures figures;  ///< sums; wall_ns, too
+  StatsFigures unlisted_figures;
+
+  void add(const ProcessStats& process);
+};
+
 struct StatsReport {
   std::string version;                ///< of rtev-bpf
   std::uint64_t run_ns = 0;           ///< when tracing began, CLOCK_MONOTONIC
@@ -81,7 +100,9 @@ struct StatsReport {
   std::uint64_t other_process_count = 0;  ///< that ended and are not remembered one by one
   std::uint64_t other_did_nothing = 0;    ///< of them: as ProcessStats::did_nothing()
   StatsFigures other_processes;
-  StatsFigures total;  ///< of all processes; domain_ns sums up, wall_ns is how long was watched
+  std::vector<ProgramStats> programs{};  ///< of all processes; those with most GC time first
+  bool by_process = false;               ///< texts have a row for each process, also where one program has many
+  StatsFigures total;                    ///< of all processes; domain_ns sums up, wall_ns is how long was watched
   std::uint64_t process_count = 0;
   bool scheduler_seen = false;
   /// Switches that the kernel could not hand over: CPU times are not exact if there are any.
@@ -90,12 +111,19 @@ struct StatsReport {
   std::vector<Allocator> allocators{};  ///< of all processes, if allocations were sampled
   std::uint64_t rings_missed = 0;       ///< announced by processes and never readable
   std::uint64_t ignored_events = 0;     ///< begins of phases of domains beyond what can be followed at once
+
+  /// Texts have one row for all processes of the program.
+  bool has_one_row(const ProgramStats& program) const {
+    return !by_process && !program.key.empty() && program.processes > max_single_processes;
+  }
+  /// The keys of such programs.
+  std::unordered_set<std::string> programs_of_one_row() const;
 };
 
-/// For people: sentences, and a table with a row for each process, or for each domain of the only one, of those with
-/// most GC time. It fits a terminal. `full`: a section for each process instead. Its length is bounded. `gc_tuning`:
-/// what the figures say about OCAMLRUNPARAM, in place of the table. Processes that did nothing are left out, unless all
-/// are such.
+/// For people: sentences, and a table with a row for each process, or program with many of them, or for each domain of
+/// the only process, of those with most GC time. It fits a terminal. `full`: a section for each process instead. Its
+/// length is bounded. `gc_tuning`: what the figures say about OCAMLRUNPARAM, in place of the table. Processes that did
+/// nothing are left out, unless all are such.
 std::string stats_text(StatsReport report, bool full, bool gc_tuning = false);
 
 /// The sentences alone.

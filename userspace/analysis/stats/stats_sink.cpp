@@ -9,6 +9,7 @@
 #include "analysis/missing_events.hpp"
 #include "analysis/stats/stats_state.hpp"
 #include "base/saturating_sum.hpp"
+#include "stream/program_key.hpp"
 
 namespace rtev {
 namespace {
@@ -182,6 +183,16 @@ void Stats::merge(const Process& ended) {
   const ProcessStats stats = stats_of(ended, {});
   if (options_.on_unlisted) options_.on_unlisted(stats);
   other_processes_ += stats.figures;
+  if (!stats.did_nothing()) {
+    std::string key = program_key(stats.exe, stats.comm);
+    constexpr std::size_t max_programs = 256;
+    if (other_programs_.size() >= max_programs && !other_programs_.contains(key)) key.clear();
+    ProgramStats& program = other_programs_[key];
+    program.key = std::move(key);
+    program.add(stats);
+    ++program.unlisted;
+    program.unlisted_figures += stats.figures;
+  }
   other_did_nothing_ += stats.did_nothing() ? 1 : 0;
   ++other_process_count_;
   --ended_;

@@ -30,6 +30,7 @@ struct StatsOptions {
   bool full = false;  ///< text with a section for each process
   /// Called for each ended process that report() will not list, because there are more than it remembers.
   std::function<void(const ProcessStats&)> on_unlisted{};
+  bool by_process = false;  ///< StatsReport::by_process
   bool gc_tuning = false;   ///< what the figures say about parameters of the garbage collector
   bool utilization = true;  ///< false: StatsReport::utilization stays empty, and reports take little time
   bool cpu_time = true;     ///< false: scheduler events are ignored, and CPU time is unknown
@@ -107,6 +108,7 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   std::uint64_t other_process_count_ = 0;
   std::uint64_t other_did_nothing_ = 0;  ///< of them
   StatsFigures other_processes_;
+  std::unordered_map<std::string, ProgramStats> other_programs_;  ///< of these processes, by key
   std::string version_;
   std::uint64_t run_ns_ = 0, run_realtime_ns_ = 0;  ///< of the header
   std::uint64_t start_ns_ = 0;

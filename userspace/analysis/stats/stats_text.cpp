@@ -21,7 +21,8 @@ namespace rtev {
 namespace {
 
 /// It fits a terminal of 24 lines.
-constexpr std::size_t max_rows = 10, max_user_events = 5, max_spans = 5, max_growing = 3, comm_width = 15;
+constexpr std::size_t max_rows = 10, max_user_events = 5, max_spans = 5, max_growing = 3, max_programs = 3,
+                      comm_width = 15;
 constexpr std::string_view more = "and ";  ///< begins the label of rows of others
 
 /// "heap 0.53 MB to 185 MB, 23.1 MB/s, rising all the time".
@@ -46,6 +47,7 @@ class Screen {
     } else {
       print(out_, "{} in {}\n", Counted{report_.process_count, "OCaml process", "OCaml processes"},
             Duration{report_.total.wall_ns});
+      programs();
       growing();
     }
     allocators();
@@ -73,6 +75,12 @@ class Screen {
   }
 
  private:
+  /// The programs whose processes have one row.
+  auto grouped() const {
+    return report_.programs |
+           std::views::filter([this](const ProgramStats& program) { return report_.has_one_row(program); });
+  }
+
   bool is_single() const { return report_.process_count == 1 && report_.processes.size() == 1; }
   void line(std::string_view text) { out_.add(folded(text, 0, 2), '\n'); }
 
@@ -88,24 +96,58 @@ class Screen {
                                   "without");
       return line(head.text());
     }
+    collector(head, figures, "its");
+    line(head.text());
+    heap(process);
+    if (figures.minor_collections > 0 || figures.minor_words > 0) allocation(process);
+    add_list(out_, "explicit calls", figures.explicit_calls, explicit_phases(), "explicit_gc_", figures.missing.any());
+    TextBuffer user;
+    add_user_events(user, process, "", max_user_events);
+    if (!user.text().empty()) line(user.text().substr(0, user.text().size() - 1));
+  }
+
+  static void collector(TextBuffer& head, const StatsFigures& figures, std::string_view whose) {
     if (figures.gc_ns == 0) {
       head.add(": no garbage collection");
     } else {
       print(head, ": GC took {}", Duration{figures.gc_ns});
     }
     if (const auto share = figures.gc_share(); share && figures.gc_ns > 0)
-      print(head, ", {} of the time of its domains", percent(*share));
+      print(head, ", {} of the time of {} domains", percent(*share), whose);
     if (figures.cpu_ns && figures.gc_cpu_ns > 0) {
-      print(head, ", {} of its CPU time ({} of {})", Percent{figures.gc_cpu_ns, *figures.cpu_ns},
+      print(head, ", {} of {} CPU time ({} of {})", Percent{figures.gc_cpu_ns, *figures.cpu_ns}, whose,
             Duration{figures.gc_cpu_ns}, Duration{*figures.cpu_ns});
     }
-    line(head.text());
-    heap(process);
-    if (figures.minor_collections > 0 || figures.minor_words > 0) allocation(figures);
-    add_list(out_, "explicit calls", figures.explicit_calls, explicit_phases(), "explicit_gc_", figures.missing.any());
-    TextBuffer user;
-    add_user_events(user, process, "", max_user_events);
-    if (!user.text().empty()) line(user.text().substr(0, user.text().size() - 1));
+  }
+
+  /// Those whose processes have one row.
+  void programs() {
+    for (const ProgramStats& program : grouped() | std::views::take(max_programs)) {
+      TextBuffer text;
+      print(text, "{}, {}", Escaped{program.comm}, Counted{program.processes, "process", "processes"});
+      collector(text, program.figures, "their");
+      line(text.text());
+      text.clear();
+      std::string_view separator;
+      if (program.figures.minor_words > 0) {
+        print(text, "allocated {}{} in minor heaps", program.figures.missing.any() ? "at least " : "",
+              bytes_of(program.figures.minor_words));
+        separator = "; ";
+      }
+      if (program.max_heap_words) {
+        print(text, "{}heaps of up to {}", separator, bytes_of(*program.max_heap_words));
+        if (program.rising > 0)
+          print(text, ", {} rising all the time",
+                program.rising == program.processes ? std::string("all") : fmt::format("{}", Grouped{program.rising}));
+        separator = "; ";
+      }
+      if (program.max_rss_bytes) print(text, "{}up to {} of memory", separator, Size{*program.max_rss_bytes});
+      if (text.size() > 0) line("  " + std::string(text.text()));
+    }
+  }
+
+  bool has_own_row(const ProcessStats& process) const {
+    return !grouped_.contains(program_key(process.exe, process.comm));
   }
 
   static std::string percent(double share) {
@@ -136,7 +178,8 @@ class Screen {
     return fmt::format("{}/s, ", bytes_of(static_cast<std::uint64_t>(per_second)));
   }
 
-  void allocation(const StatsFigures& figures) {
+  void allocation(const ProcessStats& process) {
+    const StatsFigures& figures = process.figures;
     TextBuffer text;
     const std::string_view bound = figures.missing.any() ? "at least " : "";
     print(text, "allocated {}{} in minor heaps ({}{})", bound, bytes_of(figures.minor_words),
@@ -176,6 +219,7 @@ class Screen {
     std::vector<Growth> order;
     std::size_t rising = 0;
     for (const ProcessStats& process : report_.processes) {
+      if (!has_own_row(process)) continue;
       const Trend& heap = process.heap_words;
       const bool rises = heap.rises_all_the_time();
       rising += rises ? 1 : 0;
@@ -209,10 +253,10 @@ class Screen {
     add_share(table, figures.gc_share(), bound);
   }
 
-  static std::string comm_of(const ProcessStats& process) {
-    TextBuffer comm;
-    add_column(comm, process.comm, comm_width);
-    return std::string{comm.text()};
+  static std::string comm_cell(std::string_view comm) {
+    TextBuffer cell;
+    add_column(cell, comm, comm_width);
+    return std::string{cell.text()};
   }
 
   static void domain_cells(TextTable& table, const StatsFigures& figures) {
@@ -225,16 +269,16 @@ class Screen {
 
   void domain_row(TextTable& table, const ProcessStats& process, std::string_view domain,
                   const StatsFigures& figures) const {
-    begin_row(table, std::to_string(process.pid), comm_of(process), domain, figures.wall_ns, figures);
+    begin_row(table, std::to_string(process.pid), comm_cell(process.comm), domain, figures.wall_ns, figures);
     domain_cells(table, figures);
   }
 
-  static void process_cells(TextTable& table, const StatsFigures& figures, const Trend& heap) {
+  static void process_cells(TextTable& table, const StatsFigures& figures, std::string_view heap,
+                            std::optional<std::uint64_t> rise) {
     const bool bound = figures.missing.any();
     table.cell(figures.major_cycles, bound);
     table.cell(fmt::format("{}", bytes_of(figures.minor_words)), bound);
-    table.cell(heap.count() > 0 ? fmt::format("{}", bytes_of(heap.last())) : "-");
-    const auto rise = heap.rise_per_second();
+    table.cell(heap);
     table.cell(rise ? fmt::format("{}/s", bytes_of(*rise)) : "-");
   }
 
@@ -287,28 +331,55 @@ class Screen {
     if (process.domain_count() != 1) domain_row(table, process, "all", process.figures);
   }
 
+  /// Of a program with many processes: how many these are instead of a pid, no WALL, and the largest heap.
+  void program_row(TextTable& table, const ProgramStats& program) const {
+    begin_row(table, fmt::format("x{}", Grouped{program.processes}), comm_cell(program.comm),
+              fmt::format("{}", Grouped{program.domains}), std::nullopt, program.figures);
+    const std::optional<std::uint64_t> heap = program.max_heap_words;
+    process_cells(table, program.figures, heap ? fmt::format("{}", bytes_of(*heap)) : "-", std::nullopt);
+  }
+
   void processes(TextTable& table) {
-    const std::size_t shown = std::min(report_.processes.size(), max_rows);
-    StatsFigures rest = report_.other_processes;
-    for (std::size_t i = 0; i < report_.processes.size(); ++i) {
-      const ProcessStats& process = report_.processes[i];
-      if (i < shown) {
-        const StatsFigures& figures = process.figures;
-        begin_row(table, std::to_string(process.pid), comm_of(process),
-                  fmt::format("{}", Grouped{process.domain_count()}), figures.wall_ns, figures);
-        process_cells(table, figures, process.heap_words);
-      } else {
-        rest += process.figures;
+    struct Row {
+      const StatsFigures* figures;
+      const ProcessStats* process;
+      const ProgramStats* program;  ///< null: of one process
+    };
+    std::vector<Row> rows;
+    for (const ProgramStats& program : grouped()) rows.push_back({&program.figures, nullptr, &program});
+    for (const ProcessStats& process : report_.processes)
+      if (has_own_row(process)) rows.push_back({&process.figures, &process, nullptr});
+    std::ranges::stable_sort(rows, std::greater{}, [](const Row& row) { return row.figures->gc_ns; });
+    StatsFigures rest;
+    std::uint64_t others = report_.process_count;
+    for (const ProgramStats& program : report_.programs)
+      if (!report_.has_one_row(program)) rest += program.unlisted_figures;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (i >= max_rows) {
+        rest += *rows[i].figures;
+        continue;
       }
+      others -= rows[i].program != nullptr ? rows[i].program->processes : 1;
+      if (rows[i].program != nullptr) {
+        program_row(table, *rows[i].program);
+        continue;
+      }
+      const ProcessStats& process = *rows[i].process;
+      const Trend& heap = process.heap_words;
+      begin_row(table, std::to_string(process.pid), comm_cell(process.comm),
+                fmt::format("{}", Grouped{process.domain_count()}), process.figures.wall_ns, process.figures);
+      process_cells(table, process.figures, heap.count() > 0 ? fmt::format("{}", bytes_of(heap.last())) : "-",
+                    heap.rise_per_second());
     }
-    if (report_.process_count > shown) {
-      begin_row(table, "", rest_label(report_.process_count - shown), "", std::nullopt, rest);
-      process_cells(table, rest, {});
+    if (others > 0) {
+      begin_row(table, "", rest_label(others), "", std::nullopt, rest);
+      process_cells(table, rest, "-", std::nullopt);
     }
   }
 
   TextBuffer& out_;
   const StatsReport& report_;
+  const std::unordered_set<std::string> grouped_ = report_.programs_of_one_row();
 };
 
 /// Returns how many did nothing and are left out.

@@ -5,8 +5,28 @@
 
 #include "analysis/stats/stats_state.hpp"
 #include "base/saturating_sum.hpp"
+#include "stream/program_key.hpp"
 
 namespace rtev {
+
+void ProgramStats::add(const ProcessStats& process) {
+  if (processes++ == 0) {
+    comm = process.comm;
+    exe = process.exe;
+  }
+  domains += process.domain_count();
+  rising += process.heap_words.rises_all_the_time() ? 1 : 0;
+  if (process.heap_words.count() > 0) max_heap_words = std::max(max_heap_words.value_or(0), process.heap_words.last());
+  if (process.max_rss_bytes) max_rss_bytes = std::max(max_rss_bytes.value_or(0), *process.max_rss_bytes);
+  figures += process.figures;
+}
+
+std::unordered_set<std::string> StatsReport::programs_of_one_row() const {
+  std::unordered_set<std::string> keys;
+  for (const ProgramStats& program : programs)
+    if (has_one_row(program)) keys.insert(program.key);
+  return keys;
+}
 
 DomainStats Stats::stats_of(const Process& process, const Incarnation& domain,
                             const std::vector<ThreadInterval>& running) const {
@@ -92,6 +112,7 @@ StatsReport Stats::report(const Registry& registry) {
       .other_process_count = other_process_count_,
       .other_did_nothing = other_did_nothing_,
       .other_processes = other_processes_,
+      .by_process = options_.by_process,
       .total = other_processes_,
       .process_count = processes_.size() + other_process_count_,
       .scheduler_seen = scheduler_seen_,
@@ -101,10 +122,17 @@ StatsReport Stats::report(const Registry& registry) {
       .rings_missed = rings_missed_,
       .ignored_events = pauses_.ignored()};
   const std::vector<ThreadInterval> intervals = running();
+  std::unordered_map<std::string, ProgramStats> programs = other_programs_;
   report.processes.reserve(processes_.size());
   for (const Process& process : processes_ | std::views::values) {
     ProcessStats stats = stats_of(process, intervals);
     report.total += stats.figures;
+    if (!stats.did_nothing()) {
+      std::string key = program_key(stats.exe, stats.comm);
+      ProgramStats& program = programs[key];
+      program.key = std::move(key);
+      program.add(stats);
+    }
     report.processes.push_back(std::move(stats));
   }
   report.total.wall_ns = distance(report.start_ns, report.end_ns);
@@ -112,6 +140,10 @@ StatsReport Stats::report(const Registry& registry) {
   std::ranges::sort(report.processes, [](const ProcessStats& a, const ProcessStats& b) {
     return std::tuple{b.figures.gc_ns, b.figures.events, a.pid, a.begin_ns} <
            std::tuple{a.figures.gc_ns, a.figures.events, b.pid, b.begin_ns};
+  });
+  for (ProgramStats& program : programs | std::views::values) report.programs.push_back(std::move(program));
+  std::ranges::sort(report.programs, [](const ProgramStats& a, const ProgramStats& b) {
+    return std::tie(b.figures.gc_ns, b.figures.events, a.key) < std::tie(a.figures.gc_ns, a.figures.events, b.key);
   });
   return report;
 }

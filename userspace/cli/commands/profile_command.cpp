@@ -62,6 +62,7 @@ Subcommand add_profile_command(CLI::App& root) {
                          {"line", ProfileBy::line},
                          {"domain", ProfileBy::domain},
                          {"process", ProfileBy::process},
+                         {"program", ProfileBy::program},
                          {"gc-phase", ProfileBy::gc_phase},
                          {"user-span", ProfileBy::user_span}},
                         "what the table has a row for (default: function)");

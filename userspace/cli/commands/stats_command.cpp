@@ -15,7 +15,8 @@ namespace {
 constexpr const char* stats_footer =
     "GC is the time that domains spent in pauses; GC% is GC as a share of WALL. For a process both are sums over its "
     "domains. ALLOC is what was allocated in minor heaps, PROMOTED what of it was moved to the major heap. With one "
-    "process the domains are listed, with several their number. STW LED and FOLLOWED count the stop-the-world "
+    "process the domains are listed, with several their number. The processes of a program with more than five of them "
+    "have one row: sums, and the largest heap. STW LED and FOLLOWED count the stop-the-world "
     "sections that a domain led, and those led by other domains that it took part in. Words (8 bytes) are counted at "
     "collections. '+' marks a lower bound; the report says why.\n"
     "\n"
@@ -25,13 +26,17 @@ constexpr const char* stats_footer =
     "  rtev-bpf stats --gc-tuning -p 1234 -d 60s    do its minor heap and space_overhead fit?";
 
 struct StatsCommandOptions : AnalysisOptions {
+  bool by_process = false;
   bool gc_tuning = false;
 };
 
 int run_stats(const StatsCommandOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
   if (!output) return report(output.error());
-  Stats stats({.max_bytes = options.memory_limit / 32, .full = options.full, .gc_tuning = options.gc_tuning});
+  Stats stats({.max_bytes = options.memory_limit / 32,
+               .full = options.full,
+               .by_process = options.by_process,
+               .gc_tuning = options.gc_tuning});
   return analyse(options, invocation, stats, **output, [&](const Registry& registry) {
     return options.json ? stats.report_json(registry) : stats.report_text(registry);
   });
@@ -47,6 +52,7 @@ Subcommand add_stats_command(CLI::App& root) {
   app->add_flag("--gc-tuning", options->gc_tuning,
                 "show what the figures say about OCAMLRUNPARAM s= (minor heap) and o= (space_overhead), with the "
                 "arithmetic");
+  add_rows_option(*app, options->by_process);
   add_analysis_options(*app, *options);
   return {.app = app,
           .run = [options](const Invocation& invocation) { return run_stats(*options, invocation); },

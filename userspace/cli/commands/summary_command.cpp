@@ -21,11 +21,17 @@ constexpr const char* summary_footer =
     "  rtev-bpf summary -p 1234 -d 10s              of a process, for ten seconds\n"
     "  rtev-bpf summary -i trace.fxt                of a recording";
 
-int run_summary(const AnalysisOptions& options, const Invocation& invocation) {
+struct SummaryCommandOptions : AnalysisOptions {
+  bool by_process = false;
+};
+
+int run_summary(const SummaryCommandOptions& options, const Invocation& invocation) {
   auto output = open_output(options.output);
   if (!output) return report(output.error());
-  Summary summary(
-      {.input = input_argument(options.input), .full = options.full, .max_bytes = options.memory_limit / 4});
+  Summary summary({.input = input_argument(options.input),
+                   .by_process = options.by_process,
+                   .full = options.full,
+                   .max_bytes = options.memory_limit / 4});
   return analyse(options, invocation, summary, **output, [&](const Registry& registry) {
     return options.json ? summary.report_json(registry) : summary.report_text(registry);
   });
@@ -34,10 +40,11 @@ int run_summary(const AnalysisOptions& options, const Invocation& invocation) {
 }  // namespace
 
 Subcommand add_summary_command(CLI::App& root) {
-  auto options = std::make_shared<AnalysisOptions>();
+  auto options = std::make_shared<SummaryCommandOptions>();
   CLI::App* const app = root.add_subcommand("summary", "show how a program does: GC, heap and pauses on one screen");
   app->footer(summary_footer);
   app->add_flag("--full", options->full, "show what stats, latency and pauses show with --full, one after the other");
+  add_rows_option(*app, options->by_process);
   add_analysis_options(*app, *options);
   return {.app = app,
           .run = [options](const Invocation& invocation) { return run_summary(*options, invocation); },

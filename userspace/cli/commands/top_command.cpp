@@ -48,6 +48,7 @@ Subcommand add_top_command(CLI::App& root) {
       "waits for a CPU ...; h explains all");
   app->add_option("--filter", options->filter, "on the screen: only processes whose name or pid contains this")
       ->type_name("TEXT");
+  add_rows_option(*app, options->by_process);
   add_json_option(*app, options->json);
   app->get_option("--format")->description("json: print an object for each interval, in a line, as with -b");
   add_time_option(*app, "--keep", options->keep, "how many of the last seconds d writes (default: 10s)");

@@ -182,6 +182,27 @@ TEST_F(ProfileTest, ByDomainAndProcess) {
   EXPECT_EQ(report().groups.at(0).name, "server/4242");
 }
 
+TEST_F(ProfileTest, ByProgram) {
+  make({.by = ProfileBy::program});
+  const StackIndex run = stack({"App.run:1"});
+  const auto sample_of = [&](std::int32_t pid, const char* exe) {
+    ProcessInfo info = World::default_info();
+    info.pid = pid;
+    info.exe = exe;
+    Sample taken = a_sample(run);
+    taken.process = world.registry.add_process(info);
+    sample(100, taken);
+  };
+  sample_of(1, "/bin/cc");
+  for (std::int32_t pid = 2; pid <= 8; ++pid) sample_of(pid, "/bin/server");
+  const ProfileReport found = report();
+  ASSERT_THAT(found.groups, SizeIs(2));
+  EXPECT_EQ(found.groups[0].name, "server, 7 processes");
+  EXPECT_EQ(found.groups[0].value.samples, 7u);
+  EXPECT_EQ(found.groups[1].name, "server/1");
+  EXPECT_THAT(profile_text(found), HasSubstr("8 samples of 8 processes of 2 programs in "));
+}
+
 TEST_F(ProfileTest, ByPhase) {
   make({.by = ProfileBy::gc_phase});
   samples(50, {"App.run:1"}, 1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the reports of statistics look like.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -158,6 +159,88 @@ TEST_F(StatsReportTest, ShortTextOfSeveralProcessesSaysWhoseHeapGrows) {
   EXPECT_THAT(screen, testing::ContainsRegex("drops .* 70.0 MB +-\n"));
 }
 
+class StatsOfProgramsTest : public StatsReportTest {
+ protected:
+  static constexpr std::uint64_t mb = 125'000, second = 1'000'000'000;
+
+  /// A process that collects for a tenth of its second.
+  void run(Stats& into, std::int32_t of, const std::string& exe, bool grows = false) {
+    ProcessInfo info = World::default_info();
+    info.pid = of;
+    info.exe = exe;
+    info.comm = exe.substr(exe.rfind('/') + 1);
+    const ProcessIndex index = world.registry.add_process(info);
+    Events events(world.add_ring(index));
+    events.add(second, Lifecycle::ring_start, of);
+    events.add(second, EventKind::begin, phase("major")).add(second + second / 10, EventKind::end, phase("major"));
+    events.add(second + second / 10, EventKind::counter, counter("minor_allocated"), 8 * mb);
+    for (std::uint64_t i = 0; i <= 20; ++i)
+      events.add(second + second / 10 + i * second * 9 / 200, EventKind::counter, counter("major_heap_words"),
+                 (100 + (grows ? 4 * i : 0)) * mb);
+    into.consume(events.batch(), world.registry);
+    const Events end = std::move(Events(0).add_record(2 * second, EventKind::process, ProcessRecord{index, 0, 0},
+                                                      static_cast<std::uint16_t>(ProcessAction::exit)));
+    into.consume(end.batch(), world.registry);
+  }
+  void build(Stats& into) {
+    into.header({.version = "1", .start_ns = second});
+    for (std::int32_t of = 1; of <= 6; ++of) run(into, of, "/opt/ocamlopt", of <= 2);
+    for (std::int32_t of = 11; of <= 15; ++of) run(into, of, "/opt/dune");
+  }
+};
+
+TEST_F(StatsOfProgramsTest, ManyProcessesOfOneProgramAreOneRow) {
+  build(stats);
+  const std::string screen = text(false);
+  EXPECT_THAT(screen,
+              testing::StartsWith("11 OCaml processes in 1.00s\n"
+                                  "ocamlopt, 6 processes: GC took 600ms, 10.0% of the time of their domains\n"
+                                  "  allocated 6.00 MB in minor heaps; heaps of up to 180 MB, 2 rising all the time\n"
+                                  "pauses left the program at least 0.0% of any 10ms, 0.0% of any 100ms (MMU)\n"
+                                  "\n"));
+  EXPECT_THAT(screen, testing::ContainsRegex("\n +x6  ocamlopt +6 +- +600ms +10.00% +0 +6.00 MB +180 MB +-\n"));
+  for (std::int32_t of = 11; of <= 15; ++of)
+    EXPECT_THAT(screen, testing::ContainsRegex(fmt::format("\n +{}  dune +1 +1.00s +100ms ", of)));
+  EXPECT_THAT(screen, Not(HasSubstr("more")));
+  EXPECT_EQ(json()["processes"].size(), 11) << "JSON has all";
+  const auto program = json()["programs"][0];
+  EXPECT_EQ(program["exe"], "/opt/ocamlopt");
+  EXPECT_EQ(program["processes"], 6);
+  EXPECT_EQ(program["gc_ns"], 600'000'000);
+  EXPECT_EQ(program["heaps_rising"], 2);
+  EXPECT_EQ(program["max_heap_words"], 180 * mb);
+}
+
+TEST_F(StatsOfProgramsTest, ByProcessEachHasARow) {
+  Stats all({.by_process = true});
+  build(all);
+  const std::string screen = all.report_text(world.registry);
+  EXPECT_THAT(screen, Not(HasSubstr("ocamlopt, 6 processes")));
+  EXPECT_THAT(screen,
+              testing::AllOf(HasSubstr("      1  ocamlopt "), HasSubstr("ocamlopt/1: heap "), HasSubstr("and 1 more")));
+}
+
+TEST_F(StatsOfProgramsTest, ProcessesThatAreNotRememberedCountForTheirProgram) {
+  Stats few({.ended_processes = 4});
+  build(few);
+  build(stats);
+  const auto rows = [](const std::string& screen) { return screen.substr(screen.find("    PID")); };
+  const StatsReport report = few.report(world.registry);
+  EXPECT_GT(report.other_process_count, 0);
+  EXPECT_THAT(rows(stats_text(report, false)), testing::ContainsRegex("\n +x6  ocamlopt +6 +- +600ms +10.00% "));
+  std::uint64_t gc_ns = 0;
+  for (const ProgramStats& program : report.programs) gc_ns += program.figures.gc_ns;
+  EXPECT_EQ(gc_ns, report.total.gc_ns);
+}
+
+TEST_F(StatsOfProgramsTest, OneProcessStandsForItsProgramInGcTuning) {
+  build(stats);
+  const std::string tuning = stats_text(stats.report(world.registry), false, true);
+  EXPECT_THAT(tuning, HasSubstr("\nocamlopt/1, OCaml 5.3\n"));
+  EXPECT_THAT(tuning, Not(HasSubstr("\nocamlopt/2, OCaml 5.3\n")));
+  EXPECT_THAT(tuning, HasSubstr("\ndune/11, OCaml 5.3\n"));
+}
+
 TEST_F(StatsReportTest, ProcessesThatDidNothingAreLeftOut) {
   Stats few({.ended_processes = 4});
   const auto child = [&](std::uint64_t time) {
@@ -208,6 +291,7 @@ TEST_F(StatsReportTest, ShortTextFitsATerminal) {
   for (int i = 0; i < 100; ++i) {
     ProcessInfo info = World::default_info();
     info.comm = "and 15 more cha";
+    info.exe += std::to_string(i);
     process(600, ProcessAction::found, world.registry.add_process(info), 0);
   }
   process(3'600'000'000'000, ProcessAction::resume);

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+#include "stream/program_key.hpp"
+
+namespace rtev {
+
+bool is_bytecode_interpreter(std::string_view exe) {
+  const std::string_view name = exe.substr(exe.rfind('/') + 1);
+  return name.starts_with("ocamlrun") || name.contains("-ocamlrun");
+}
+
+std::string program_key(std::string_view exe, std::string_view comm) {
+  std::string key(exe);
+  if (!exe.empty() && !is_bytecode_interpreter(exe)) return key;
+  // No path and no name of a process has this character.
+  key += '\0';
+  key += comm;
+  return key;
+}
+
+}  // namespace rtev
