@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/profile/profile_words.hpp"
+#include "base/html_text.hpp"
 #include "base/json_writer.hpp"
 #include "formats/profile/flame_graph_script.hpp"
 #include "formats/profile/flame_graph_template.hpp"
@@ -22,21 +23,6 @@ namespace {
 
 /// More cannot be seen.
 constexpr std::size_t max_shown_nodes = 100'000, max_functions = 200;
-
-/// Text in an HTML element.
-std::string html_text(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '<') {
-      safe += "&lt;";
-    } else if (c == '&') {
-      safe += "&amp;";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
-}
 
 /// JSON in a script element: it must not end the element.
 std::string html_json(std::string_view json) {

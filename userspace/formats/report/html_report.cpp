@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/base64.hpp"
+#include "base/html_text.hpp"
 #include "base/sha256.hpp"
 #include "formats/output/gzip_output.hpp"
 
@@ -20,20 +21,20 @@ std::string policy_hash(std::string_view text) {
 
 std::string html_report(HtmlReport report) {
   const std::string style = report_style(), script = report_script();
+  const std::string title = html_text(report_title(report)), head = report_head(report);
   const std::string json = html_report_json(report);
-  // The title of the window is set by the script: names come by textContent only.
   std::string html = fmt::format(R"html(<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>rtev-bpf report</title>
+<title>{} - rtev-bpf report</title>
 <style>)html",
-                                 policy_hash(style), policy_hash(script));
+                                 policy_hash(style), policy_hash(script), title);
   html += style;
   html += "</style>\n</head>\n";
-  html += report_body();
+  html += head;
   html += R"(<script id="data" type="application/octet-stream">)";
   html += base64(gzip_compressed(json));
   html += "</script>\n<script>";

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 
 #include "analysis/html_report/html_report_sink.hpp"
 
@@ -22,7 +21,9 @@ inline constexpr std::size_t max_report_template_bytes = 60'000;
 // The parts of the report without its data.
 std::string report_style();
 std::string report_script();
-/// Between the head and the data.
-std::string_view report_body();
+/// "server/4242 and 3 others", "ocamlopt, 152 processes".
+std::string report_title(const HtmlReport& report);
+/// What is there without scripts: from the begin of the body to the end of the main part, which the script adds to.
+std::string report_head(const HtmlReport& report);
 
 }  // namespace rtev

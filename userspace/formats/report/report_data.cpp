@@ -47,12 +47,10 @@ class ReportData {
     json_.object([&] {
       add_type(json_, "report", report_.header.version);
       add_span(json_, report_.pauses);
-      json_.member("title", std::string_view(title()));
       json_.member("input", std::string_view(report_.pauses.input));
       json_.member("processes", processes_);
       json_.key("run").object([&] { add_run(json_, report_.header); });
       json_.key("counts").object([&] { add_counts(json_, report_.run); });
-      findings();
       reports();
       json_.key("causes").array([&] {
         for (const CauseGroup& group : report_.pauses.long_pauses.groups) {
@@ -89,30 +87,6 @@ class ReportData {
       cut(program.longest, max_report_stalls);
       cut(program.operations, max_report_loops);
     }
-  }
-
-  std::string title() const {
-    const auto& processes = report_.stats.processes;
-    if (processes.empty()) return "no OCaml process";
-    const std::string first = fmt::format("{}", ProcessName{processes.front().comm, processes.front().pid});
-    return processes_ > 1 ? fmt::format("{} and {}", first, Counted{processes_ - 1, "other", "others"}) : first;
-  }
-
-  void findings() {
-    const auto& findings = report_.findings;
-    json_.member("score", to_string(findings.front().score));
-    json_.key("findings").array([&] {
-      for (const Finding& finding : findings) {
-        json_.object([&] {
-          json_.member("score", to_string(finding.score));
-          json_.member("section", finding.section);
-          json_.member("title", std::string_view(finding.title));
-          json_.member("text", std::string_view(finding.text));
-          json_.member("next", std::string_view(finding.next));
-          json_.member("command", std::string_view(finding.command));
-        });
-      }
-    });
   }
 
   /// The same as of the subcommands, but for what bound() left out.

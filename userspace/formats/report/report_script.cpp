@@ -61,15 +61,14 @@ void add_compact(std::string& script, std::string_view part) {
 
 std::string report_script() {
   std::string script = "\n\"use strict\";\n";
-  for (const std::string_view part :
-       {flame_graph_script(), report_basics_script(), report_verdict_script(), report_charts_script(),
-        report_pauses_script(), report_pause_details_script(), report_sections_script()})
+  for (const std::string_view part : {flame_graph_script(), report_basics_script(), report_charts_script(),
+                                      report_pauses_script(), report_pause_details_script(), report_sections_script()})
     add_compact(script, part);
   return script;
 }
 
 std::string_view report_basics_script() {
-  // Names of programs get into the document as text nodes only.
+  // Names of programs reach the page as text nodes only, or by report_head().
   return R"js(
 const { max, min } = Math;
 let data;

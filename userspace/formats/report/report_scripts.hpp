@@ -8,8 +8,6 @@ namespace rtev {
 
 /// Elements, figures as text, charts with axes, tables.
 std::string_view report_basics_script();
-/// Verdict, findings, tiles.
-std::string_view report_verdict_script();
 /// Everything over time, and MMU.
 std::string_view report_charts_script();
 /// The timelines of the worst pauses.

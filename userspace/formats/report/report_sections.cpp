@@ -416,6 +416,45 @@ function method() {
   );
 }
 
+function processes() {
+  const of_latency = new Map(data.latency.processes.map(of => [of.pid, of]));
+  return table(
+    data.processes === 1
+      ? "figures of the process as a table"
+      : `${counted(data.processes, "process", "processes")} as a table`,
+    [
+      ["process", "text"],
+      ["OCaml", "text"],
+      ["seen for"],
+      ["CPU time"],
+      ["in the GC"],
+      ["pauses"],
+      ["99% below"],
+      ["longest"],
+      ["allocated"],
+      ["heap at the end"],
+      ["events"],
+    ],
+    () =>
+      data.stats.processes.map(of => {
+        const pauses = of_latency.get(of.pid);
+        return [
+          who(of),
+          of.version || "unknown",
+          duration(of.wall_ns),
+          known(of.cpu_ns, duration),
+          percent(of.gc_share),
+          pauses ? grouped(pauses.count) : "0",
+          pauses && pauses.count ? duration(pauses.percentiles_ns["99"]) : "",
+          pauses && pauses.count ? duration(pauses.max_ns) : "",
+          size(of.words.minor * 8),
+          of.heap_words ? size(of.heap_words.last * 8) : "unknown",
+          grouped(of.events),
+        ];
+      }),
+  );
+}
+
 const pending = [];
 async function show() {
   const packed = Uint8Array.from(atob(document.getElementById("data").textContent), c => c.charCodeAt(0));
@@ -425,16 +464,6 @@ async function show() {
     hex = byte => "\\x" + byte.toString(16).toUpperCase().padStart(2, "0"),
     seen = c => Array.from(new TextEncoder().encode(c), hex).join("");
   data = JSON.parse(text, (_, value) => (typeof value === "string" ? value.replace(odd, seen) : value));
-  document.title = `${data.title} - rtev-bpf report`;
-  document.getElementById("title").textContent = data.title;
-  document.getElementById("facts").textContent = [
-    duration(data.pauses.end_ns - data.pauses.start_ns),
-    data.time ? data.time.replace("T", " ").replace(/\.\d*Z/, " UTC") : "",
-    data.run.host ? `on ${data.run.host}` : "",
-    data.input ? `from ${data.input}` : "",
-  ]
-    .filter(text => text)
-    .join(" · ");
   const sections = [
     heat_map(),
     causes(),
@@ -457,10 +486,9 @@ async function show() {
     return html("a", { href: "#" + title.id }, title.textContent);
   });
   const main = document.getElementById("main");
-  main.replaceChildren(
-    verdict(),
-    ...findings(),
-    ...tiles(),
+  document.getElementById("loading").remove();
+  main.append(
+    processes(),
     html("nav", { "aria-label": "sections" }, links),
     ...sections,
   );
@@ -474,8 +502,8 @@ async function show() {
   document.documentElement.dataset.ready = "yes";
 }
 show().catch(error => {
-  document.getElementById("main").textContent =
-    `This page cannot be shown: ${error.message}. It needs a browser of 2023 or later.`;
+  const text = `The charts cannot be drawn: ${error.message}. They need a browser of 2023 or later.`;
+  (document.getElementById("loading") || document.getElementById("main").appendChild(html("p"))).textContent = text;
 });
 )js";
 }

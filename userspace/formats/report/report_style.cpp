@@ -92,15 +92,4 @@ figure { margin: 8px 0 14px; }
   return compacted(style);
 }
 
-std::string_view report_body() {
-  return R"html(<body>
-<header>
-<h1 id="title">rtev-bpf report</h1>
-<p id="facts" class="soft"></p>
-</header>
-<main id="main"><p id="loading">The page is being unpacked.</p></main>
-<noscript><p>This page needs JavaScript. It loads nothing from elsewhere.</p></noscript>
-)html";
-}
-
 }  // namespace rtev

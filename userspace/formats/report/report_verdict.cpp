@@ -1,160 +1,207 @@
 // SPDX-License-Identifier: MIT
-#include "formats/report/report_scripts.hpp"
+// What the HTML report says without scripts: title, verdict, findings and main figures.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/report_text.hpp"
+#include "base/escape.hpp"
+#include "base/html_text.hpp"
+#include "base/text_format.hpp"
+#include "base/utc_time.hpp"
+#include "formats/report/html_report.hpp"
 
 namespace rtev {
+namespace {
 
-std::string_view report_verdict_script() {
-  return R"js(
-const words = { bad: "Something is wrong", warning: "Worth a look", info: "It does well", ok: "It does well" };
-const badge = score => html("span", { class: `score ${score}` }, score);
+constexpr std::uint64_t bytes_of_a_word = 8;
 
-function verdict() {
-  const severe = data.findings.filter(finding => finding.score === "bad" || finding.score === "warning");
-  const first = data.findings[0];
-  return html(
-    "section",
-    { id: "verdict", class: data.score, "aria-labelledby": "verdict-title" },
-    html(
-      "h2",
-      { id: "verdict-title" },
-      html("span", { class: `score ${data.score}` }, data.score),
-      `${words[data.score]}: ${
-        severe.length === 0
-          ? "no finding needs attention"
-          : severe
-              .map(finding => finding.title)
-              .slice(0, 3)
-              .join("; ")
-      }${severe.length > 3 ? `; and ${severe.length - 3} more` : ""}`,
-    ),
-    severe.length === 0 ? html("p", {}, first.text) : "",
-  );
+std::string_view verdict_words(Score score) {
+  return score == Score::bad ? "Something is wrong" : score == Score::warning ? "Worth a look" : "It does well";
 }
 
-function finding(of) {
-  return html(
-    "li",
-    { class: "finding" },
-    html("div", {}, badge(of.score)),
-    html(
-      "div",
-      {},
-      html("h3", {}, html("a", { href: "#" + of.section }, of.title)),
-      html("p", {}, of.text),
-      of.next || of.command
-        ? soft(of.next, of.next && of.command ? " " : "", of.command ? html("code", {}, of.command) : "")
-        : "",
-    ),
-  );
+std::string badge(Score score) {
+  return fmt::format(R"(<span class="score {0}">{0}</span>)", to_string(score));
 }
 
-function findings() {
-  const calm = data.findings.filter(of => of.score === "ok");
-  return [
-    html("h2", { id: "findings", class: "bare" }, "Findings"),
-    html("ul", { class: "plain" }, data.findings.filter(of => of.score !== "ok").map(finding)),
-    calm.length === 0
-      ? ""
-      : html(
-          "details",
-          calm.length === data.findings.length ? { open: "" } : {},
-          html("summary", {}, `${calm.length} checked and fine: ${calm.map(of => of.title).join("; ")}`),
-          html("ul", { class: "plain" }, calm.map(finding)),
-        ),
-  ];
+std::string tenths_of_percent(double tenths) {
+  return fmt::format("{:.1f}%", tenths / 10);
 }
 
-function tiles() {
-  const all = data.latency.all,
-    total = data.stats.total,
-    at = name => known(all.percentiles_ns, of => duration(of[name]));
-  const mmu = data.pauses.mmu.find(of => of.window_ns === 1e8) || data.pauses.mmu[data.pauses.mmu.length - 1];
-  const heap = data.stats.processes
-    .filter(of => of.heap_words)
-    .sort((a, b) => b.heap_words.last - a.heap_words.last)[0];
-  const of_all = data.stats.processes.length === 1 ? data.stats.processes[0] : total;
-  const seconds = max(of_all.wall_ns / 1e9, 1e-9);
-  const list = [
-    ["pauses", grouped(all.count), `${duration(all.total_ns)} together`],
-    ["longest pause", all.count ? duration(all.max_ns) : "none", all.count ? `99.9% below ${at("99.9")}` : ""],
-    ["99% below", all.count ? at("99") : "none", all.count ? `50% below ${at("50")}` : ""],
-    ["time in the GC", percent(total.gc_share), known(total.gc_cpu_ns, ns => `${duration(ns)} of CPU time`)],
-    mmu ? [`MMU of ${short(mmu.window_ns)}`, at_least(mmu.min), "left to the program"] : null,
-    heap ? [data.processes > 1 ? `heap of ${heap.comm} at the end` : "heap at the end", size(heap.heap_words.last * 8), `${size(heap.heap_words.first * 8)} at first`] : null,
-    [
-      "allocated in minor heaps",
-      size(total.words.minor * 8),
-      `${size((total.words.minor * 8) / seconds)}/s, ${part(total.words.promoted, total.words.minor)} promoted`,
-    ],
-    [
-      "collections",
-      grouped(total.collections.minor),
-      `${counted(total.collections.major_cycles, "major cycle", "major cycles")}`,
-    ],
-    [
-      "lost of rings",
-      total.lost_words ? grouped(total.lost_words) : "nothing",
-      total.lost_words ? "words" : `all of ${counted(total.events, "event", "events")}`,
-    ],
-  ];
-  const of_latency = new Map(data.latency.processes.map(of => [of.pid, of]));
-  return [
-    html(
-      "section",
-      { id: "tiles-section", "aria-label": "main figures" },
-      html(
-        "dl",
-        { id: "tiles" },
-        list
-          .filter(of => of)
-          .map(([name, value, more]) =>
-            html(
-              "div",
-              { class: "tile" },
-              html("dt", {}, name),
-              html("dd", {}, value, html("span", { class: "soft" }, more)),
-            ),
-          ),
-      ),
-    ),
-    table(
-      data.processes === 1
-        ? "figures of the process as a table"
-        : `${counted(data.processes, "process", "processes")} as a table`,
-      [
-        ["process", "text"],
-        ["OCaml", "text"],
-        ["seen for"],
-        ["CPU time"],
-        ["in the GC"],
-        ["pauses"],
-        ["99% below"],
-        ["longest"],
-        ["allocated"],
-        ["heap at the end"],
-        ["events"],
-      ],
-      () =>
-        data.stats.processes.map(of => {
-          const pauses = of_latency.get(of.pid);
-          return [
-            who(of),
-            of.version || "unknown",
-            duration(of.wall_ns),
-            known(of.cpu_ns, duration),
-            percent(of.gc_share),
-            pauses ? grouped(pauses.count) : "0",
-            pauses && pauses.count ? duration(pauses.percentiles_ns["99"]) : "",
-            pauses && pauses.count ? duration(pauses.max_ns) : "",
-            size(of.words.minor * 8),
-            of.heap_words ? size(of.heap_words.last * 8) : "unknown",
-            grouped(of.events),
-          ];
-        }),
-    ),
-  ];
+std::string text_of_words(std::uint64_t words) {
+  return fmt::format("{}", Size{words > UINT64_MAX / bytes_of_a_word ? UINT64_MAX : words * bytes_of_a_word});
 }
-)js";
+
+class ReportHead {
+ public:
+  explicit ReportHead(const HtmlReport& report) : report_(report) {}
+
+  std::string html() {
+    header();
+    html_ += "<main id=\"main\">\n";
+    verdict();
+    findings();
+    tiles();
+    // Not in <noscript>: where a policy or a mail program forbids scripts, that is not shown.
+    html_ +=
+        "<p id=\"loading\" class=\"soft\">Charts and tables follow where the page may run its script. It loads nothing "
+        "from elsewhere.</p>\n</main>\n";
+    return std::move(html_);
+  }
+
+ private:
+  template <typename... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    html_ += fmt::format(format, std::forward<Args>(args)...);
+  }
+
+  void header() {
+    add("<body>\n<header>\n<h1 id=\"title\">{}</h1>\n<p id=\"facts\" class=\"soft\">{}",
+        html_text(report_title(report_)), Duration{report_.pauses.end_ns - report_.pauses.start_ns});
+    if (const std::uint64_t ns = report_.pauses.run_realtime_ns; ns != 0) {
+      UtcTime utc;
+      utc.set_origin(report_.pauses.run_ns, ns);
+      std::array<char, UtcTime::length> text;
+      std::string time(utc.put(text, report_.pauses.start_ns));
+      time.resize(std::min(time.find('.'), time.size()));
+      std::ranges::replace(time, 'T', ' ');
+      add(" · {} UTC", time);
+    }
+    if (!report_.header.host.empty()) add(" · on {}", html_text(escaped(report_.header.host)));
+    if (!report_.pauses.input.empty()) add(" · from {}", html_text(report_.pauses.input));
+    html_ += "</p>\n</header>\n";
+  }
+
+  void verdict() {
+    const Finding& first = report_.findings.front();
+    std::vector<std::string> severe;
+    for (const Finding& finding : report_.findings)
+      if (finding.score >= Score::warning) severe.push_back(html_text(finding.title));
+    add(R"(<section id="verdict" class="{}" aria-labelledby="verdict-title"><h2 id="verdict-title">{}{}: )",
+        to_string(first.score), badge(first.score), verdict_words(first.score));
+    constexpr std::size_t max_titles = 3;
+    for (std::size_t i = 0; i < std::min(severe.size(), max_titles); ++i) add("{}{}", i == 0 ? "" : "; ", severe[i]);
+    if (severe.size() > max_titles) add("; and {} more", severe.size() - max_titles);
+    if (severe.empty()) html_ += "no finding needs attention";
+    html_ += "</h2>\n";
+    if (severe.empty()) add("<p>{}</p>\n", html_text(first.text));
+    html_ += "</section>\n";
+  }
+
+  void finding(const Finding& of) {
+    add("<li class=\"finding\"><div>{}</div><div><h3><a href=\"#{}\">{}</a></h3>\n<p>{}</p>\n", badge(of.score),
+        of.section, html_text(of.title), html_text(of.text));
+    if (!of.next.empty() || !of.command.empty()) {
+      add("<p class=\"soft\">{}{}", html_text(of.next), of.next.empty() || of.command.empty() ? "" : " ");
+      if (!of.command.empty()) add("<code>{}</code>", html_text(of.command));
+      html_ += "</p>\n";
+    }
+    html_ += "</div></li>\n";
+  }
+
+  void findings() {
+    std::string titles;
+    std::size_t calm = 0;
+    html_ += "<h2 id=\"findings\" class=\"bare\">Findings</h2>\n";
+    if (report_.findings.front().score != Score::ok) {
+      html_ += "<ul class=\"plain\">\n";
+      for (const Finding& of : report_.findings)
+        if (of.score != Score::ok) finding(of);
+      html_ += "</ul>\n";
+    }
+    for (const Finding& of : report_.findings)
+      if (of.score == Score::ok) titles += (calm++ == 0 ? "" : "; ") + html_text(of.title);
+    if (calm == 0) return;
+    add("<details{}><summary>{} checked and fine: {}</summary>\n<ul class=\"plain\">\n",
+        calm == report_.findings.size() ? " open" : "", calm, titles);
+    for (const Finding& of : report_.findings)
+      if (of.score == Score::ok) finding(of);
+    html_ += "</ul></details>\n";
+  }
+
+  void tile(std::string_view name, std::string_view value, std::string_view more) {
+    add("<div class=\"tile\"><dt>{}</dt><dd>{}<span class=\"soft\">{}</span></dd></div>\n", html_text(name),
+        html_text(value), html_text(more));
+  }
+
+  void tiles() {
+    html_ += "<section id=\"tiles-section\" aria-label=\"main figures\"><dl id=\"tiles\">\n";
+    const Histogram& pauses = report_.latency.all.wall;
+    const auto below = [&](double percentile) { return fmt::format("{}", Duration{pauses.percentile(percentile)}); };
+    tile("pauses", fmt::format("{}", Grouped{pauses.count()}), fmt::format("{} together", Duration{pauses.total()}));
+    const bool has_pauses = pauses.count() > 0;
+    tile("longest pause", has_pauses ? fmt::format("{}", Duration{pauses.max()}) : "none",
+         has_pauses ? fmt::format("99.9% below {}", below(99.9)) : "");
+    tile("99% below", has_pauses ? below(99) : "none", has_pauses ? fmt::format("50% below {}", below(50)) : "");
+    const StatsFigures& total = report_.stats.total;
+    const auto share = total.gc_share();
+    tile("time in the GC", share ? tenths_of_percent(std::round(*share * 1000)) : "unknown",
+         total.cpu_ns ? fmt::format("{} of CPU time", Duration{total.gc_cpu_ns}) : "CPU time unknown");
+    utilization();
+    heap();
+    const ProcessStats* const only = report_.stats.processes.size() == 1 ? &report_.stats.processes.front() : nullptr;
+    const std::uint64_t wall_ns = only != nullptr ? only->figures.wall_ns : total.wall_ns;
+    const double per_second =
+        static_cast<double>(total.minor_words) * 1e9 / static_cast<double>(std::max<std::uint64_t>(wall_ns, 1));
+    tile("allocated in minor heaps", text_of_words(total.minor_words),
+         fmt::format("{}/s, {} promoted", text_of_words(static_cast<std::uint64_t>(std::min(per_second, 1e18))),
+                     Percent{total.promoted_words, total.minor_words}));
+    tile("minor collections", fmt::format("{}", Grouped{total.minor_collections}),
+         fmt::format("{}", Counted{total.major_cycles, "major cycle", "major cycles"}));
+    tile("lost of rings", total.lost_words == 0 ? "nothing" : fmt::format("{}", Grouped{total.lost_words}),
+         total.lost_words == 0 ? fmt::format("all of {}", Counted{total.events, "event", "events"}) : "words");
+    html_ += "</dl></section>\n";
+  }
+
+  /// Of what is left, rounded down: less than all must not look like all.
+  void utilization() {
+    constexpr std::uint64_t wanted_ns = 100'000'000, ms_ns = 1'000'000;
+    const WindowUtilization* shown = nullptr;
+    for (const WindowUtilization& window : report_.pauses.utilization)
+      if (window.is_known() && (shown == nullptr || shown->length_ns() != wanted_ns)) shown = &window;
+    if (shown == nullptr) return;
+    tile(fmt::format("MMU of {}ms", shown->length_ns() / ms_ns), tenths_of_percent(std::floor(shown->least() * 1000)),
+         "left to the program");
+  }
+
+  /// The largest one.
+  void heap() {
+    const auto& processes = report_.stats.processes;
+    const auto largest =
+        std::ranges::max_element(processes, {}, [](const ProcessStats& process) { return process.heap_words.last(); });
+    if (largest == processes.end() || largest->heap_words.count() == 0) return;
+    tile(processes.size() > 1 ? fmt::format("heap of {} at the end", Escaped{largest->comm}) : "heap at the end",
+         text_of_words(largest->heap_words.last()),
+         fmt::format("{} at first", text_of_words(largest->heap_words.first())));
+  }
+
+  const HtmlReport& report_;
+  std::string html_;
+};
+
+}  // namespace
+
+std::string report_title(const HtmlReport& report) {
+  const auto& processes = report.stats.processes;
+  if (processes.empty()) return "no OCaml process";
+  const auto& programs = report.stats.programs;
+  if (programs.size() == 1 && programs.front().processes > 1)
+    return fmt::format("{}, {} processes", Escaped{programs.front().comm}, Grouped{programs.front().processes});
+  const std::string first = fmt::format("{}", ProcessName{processes.front().comm, processes.front().pid});
+  // Without forks that did nothing but execute another program.
+  const auto idle = static_cast<std::size_t>(std::ranges::count_if(processes, &ProcessStats::did_nothing));
+  const std::size_t others = processes.size() - 1 - std::min(idle, processes.size() - 1);
+  return others > 0 ? fmt::format("{} and {}", first, Counted{others, "other", "others"}) : first;
+}
+
+std::string report_head(const HtmlReport& report) {
+  return ReportHead(report).html();
 }
 
 }  // namespace rtev
