@@ -51,6 +51,7 @@ class Findings {
     }
     // Of the same score what users feel comes before what may be behind it.
     pauses();
+    cycles();
     heap();
     arrivals();
     gc_share();
@@ -286,6 +287,24 @@ class Findings {
                       .section = "heap",
                       .title = "No heap grows all the time",
                       .text = "No major heap rose in each quarter of the time."});
+  }
+
+  /// A heap of which nothing is freed any more.
+  void cycles() {
+    for (const ProcessStats& process : from_.stats.processes) {
+      if (!process.cycles_stopped()) continue;
+      found_.push_back(
+          {.score = Score::bad,
+           .section = "heap",
+           .title = fmt::format("Major cycles{} have stopped", of(process.comm, process.pid)),
+           .text = fmt::format("The last one ended {} before the end of what was seen; before, one came every {} at "
+                               "least. Since then the heap grew from {} to {}, and nothing of it was freed.",
+                               Duration{process.since_cycle_ns().value_or(0)}, Duration{process.cycles.longest_gap_ns},
+                               bytes_of(process.cycles.heap_words_at_last), bytes_of(process.heap_words.last())),
+           .next = "What the collector did:",
+           .command = command("stats", " --full")});
+      return;
+    }
   }
 
   /// Who allocates, or what would say it.

@@ -154,6 +154,13 @@ void add_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning) 
     add_figures(json, process.figures);
     add_trend(json, "heap_words", process.heap_words);
     add_trend(json, "live_words", process.live_words);
+    json.key("cycles").object([&] {
+      const MajorCycles& cycles = process.cycles;
+      json.member("last_ns", cycles.count > 0 ? std::optional(cycles.last_ns) : std::nullopt);
+      json.member("since_last_ns", process.since_cycle_ns());
+      json.member("longest_gap_ns", cycles.count > 1 ? std::optional(cycles.longest_gap_ns) : std::nullopt);
+      json.member("have_stopped", process.cycles_stopped());
+    });
     if (gc_tuning) add_gc_tuning(json, process);
     add_user_events(json, process);
     add_buckets(json, process);

@@ -36,6 +36,18 @@ struct UserEventStats {
   Histogram durations{};  ///< of its spans, if it is one: of those whose begin and end were seen
 };
 
+/// The ends of the major cycles of a process.
+struct MajorCycles {
+  std::uint64_t count = 0;  ///< that were seen
+  std::uint64_t last_ns = 0;
+  std::uint64_t longest_gap_ns = 0;      ///< between two of them
+  std::uint64_t heap_words_at_last = 0;  ///< size of the heap then; 0: unknown
+
+  void add(std::uint64_t time_ns, std::uint64_t heap_words);
+  /// They came regularly, and come no more, although the heap has at least doubled since.
+  bool have_stopped(std::uint64_t now_ns, std::uint64_t heap_words) const;
+};
+
 /// A process image. Strings are whatever the process made them.
 struct ProcessStats {
   std::int32_t pid = 0;
@@ -53,8 +65,10 @@ struct ProcessStats {
   /// that it used before is in no figure.
   std::optional<std::uint64_t> cpu_since_ns;
   StatsFigures figures;
-  Trend heap_words{};                    ///< of the major heap; empty where the runtime does not report it
-  Trend live_words{};                    ///< of it after each major cycle
+  Trend heap_words{};  ///< of the major heap; empty where the runtime does not report it
+  Trend live_words{};  ///< of it after each major cycle
+  MajorCycles cycles;
+  std::uint64_t end_ns = 0;              ///< of what was seen of it
   std::vector<DomainStats> domains;      ///< by number and incarnation
   std::uint64_t other_domain_count = 0;  ///< that are not remembered one by one
   StatsFigures other_domains;
@@ -64,6 +78,11 @@ struct ProcessStats {
   std::uint64_t other_user_events = 0;      ///< of ids that are not remembered one by one
 
   std::uint64_t domain_count() const { return domains.size() + other_domain_count; }
+  /// From the end of the last major cycle to that of what was seen; nothing without a cycle.
+  std::optional<std::uint64_t> since_cycle_ns() const {
+    return cycles.count > 0 ? std::optional(end_ns - std::min(end_ns, cycles.last_ns)) : std::nullopt;
+  }
+  bool cycles_stopped() const { return cycles.have_stopped(end_ns, heap_words.last()); }
   /// It ended without any event, as children do that run another program.
   bool did_nothing() const { return ended && domain_count() == 0; }
   /// A notable part of its cpu time may be missing.

@@ -316,8 +316,14 @@ void Stats::on_phase_begin(const DomainLife& life, const PhaseBegin& phase) {
   Incarnation* const domain = domain_at(life);
   if (!domain) return;
   const std::uint64_t count = ++domain->tally.phases[phase.phase];
-  std::uint64_t& greatest = known_process(life.process)->greatest[phase.phase];
-  greatest = std::max(greatest, count);
+  Process& process = *known_process(life.process);
+  std::uint64_t& greatest = process.greatest[phase.phase];
+  if (count <= greatest) return;
+  greatest = count;
+  // Each domain has this phase; the first one counts.
+  const auto cycle_end = find_phase(life.family, "major_gc_stw");
+  if (cycle_end && static_cast<std::uint16_t>(*cycle_end) == phase.phase)
+    process.stats.cycles.add(phase.time_ns, process.stats.heap_words.last());
 }
 
 void Stats::on_pause_begin(const DomainLife& life, const PhaseBegin& root) {

@@ -168,6 +168,20 @@ class Screen {
       print(text, "{}{} of memory at most", text.text().empty() ? "" : "; ", Size{*process.max_rss_bytes});
     }
     if (!text.text().empty()) line(text.text());
+    if (process.cycles_stopped()) stopped_cycles(process);
+  }
+
+  /// That they came, how often, and that they come no more.
+  void stopped_cycles(const ProcessStats& process) {
+    const MajorCycles& cycles = process.cycles;
+    TextBuffer text;
+    if (!is_single()) print(text, "{}: ", ProcessName{process.comm, process.pid});
+    print(text,
+          "major cycles have stopped: the last one ended {} {}, before at least one every {}; since then the heap "
+          "grew from {} to {}",
+          Duration{*process.since_cycle_ns()}, process.ended ? "before the end" : "ago",
+          Duration{cycles.longest_gap_ns}, bytes_of(cycles.heap_words_at_last), bytes_of(process.heap_words.last()));
+    line(text.text());
   }
 
   /// "12.3 MB/s, ", nothing in so short a time that it tells little.
@@ -193,6 +207,8 @@ class Screen {
     if (major > figures.promoted_words)
       print(text, "; {} directly in the major heap", bytes_of(major - figures.promoted_words));
     if (figures.major_cycles > 0) print(text, "; {}", Counted{figures.major_cycles, "major cycle", "major cycles"});
+    if (const auto since_ns = process.since_cycle_ns(); since_ns && figures.major_cycles > 0)
+      print(text, ", the last {} {}", Duration{*since_ns}, process.ended ? "before the end" : "ago");
     line(text.text());
   }
 
@@ -236,6 +252,8 @@ class Screen {
       if (growth.process->figures.major_cycles == 0) text.add("; no major cycle ended");
       line(text.text());
     }
+    for (const ProcessStats& process : report_.processes)
+      if (process.cycles_stopped()) stopped_cycles(process);
     if (rising > max_growing) print(out_, "and {} more with a rising heap\n", Grouped{rising - max_growing});
   }
 

@@ -9,6 +9,19 @@
 
 namespace rtev {
 
+void MajorCycles::add(std::uint64_t time_ns, std::uint64_t heap_words) {
+  if (count++ > 0) longest_gap_ns = std::max(longest_gap_ns, distance(last_ns, time_ns));
+  last_ns = time_ns;
+  heap_words_at_last = heap_words;
+}
+
+bool MajorCycles::have_stopped(std::uint64_t now_ns, std::uint64_t heap_words) const {
+  constexpr std::uint64_t least_count = 4, least_ns = 1'000'000'000, gaps = 8, least_growth_words = 1'000'000;
+  const std::uint64_t since_ns = distance(last_ns, now_ns);
+  return count >= least_count && since_ns >= least_ns && since_ns / gaps >= longest_gap_ns && heap_words_at_last > 0 &&
+         heap_words / 2 >= heap_words_at_last && heap_words - heap_words_at_last >= least_growth_words;
+}
+
 void ProgramStats::add(const ProcessStats& process) {
   if (processes++ == 0) {
     comm = process.comm;
@@ -52,6 +65,7 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
   ProcessStats stats = process.stats;
   const Family family = stats.family;
   stats.ended = process.ended;
+  stats.end_ns = process.end_or(now_ns_);
   stats.has_ring = process.ring_ns.has_value();
   for (const auto& domain : process.retired) stats.domains.push_back(stats_of(process, *domain, running));
   for (const Process::Domain& domain : process.domains) {

@@ -22,6 +22,7 @@ class HtmlReportStream {
   std::uint64_t rounds = 120;
   bool collects = false;
   bool grows = true;
+  std::uint64_t cycles = 0;  ///< how many of the rounds end a major cycle, from the first one on
 
   void run(Sink& sink) {
     sink.header({.version = "1.2", .start_ns = begin_ns, .start_realtime_ns = 1'763'693'912 * second});
@@ -72,6 +73,10 @@ class HtmlReportStream {
     if (collects) {
       rest.add(arrives + 3 * ms, EventKind::begin, id_of("explicit_gc_full_major"))
           .add(arrives + 4 * ms, EventKind::end, id_of("explicit_gc_full_major"));
+    }
+    if (round < cycles) {
+      rest.add(arrives + 4 * ms, EventKind::begin, id_of("major_gc_stw"))
+          .add(arrives + 4 * ms + 1000, EventKind::end, id_of("major_gc_stw"));
     }
     feed(rest.add(arrives + 5 * ms, EventKind::user_end, 1));
   }

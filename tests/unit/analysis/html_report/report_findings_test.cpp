@@ -49,6 +49,18 @@ TEST_F(ReportFindingsTest, TheWorstComesFirst) {
   EXPECT_EQ(findings.front().section, "heap");
 }
 
+TEST_F(ReportFindingsTest, CyclesThatHaveStoppedAreBad) {
+  stream.cycles = stream.rounds;
+  for (const Finding& finding : found()) EXPECT_THAT(finding.title, testing::Not(HasSubstr("stopped")));
+  stream.cycles = 30;
+  const auto& findings = found();
+  EXPECT_EQ(findings.front().score, Score::bad);
+  EXPECT_EQ(findings.front().title, "Major cycles have stopped");
+  EXPECT_THAT(findings.front().text, HasSubstr("one came every 120ms at least"));
+  stream.grows = false;
+  for (const Finding& finding : found()) EXPECT_THAT(finding.title, testing::Not(HasSubstr("stopped")));
+}
+
 TEST_F(ReportFindingsTest, ALateDomainIsNamedWithItsCause) {
   found();
   const Finding pause = of("worst");

@@ -338,6 +338,38 @@ TEST_F(StatsReportTest, WhatEachMajorCycleLeftIsListed) {
             (nlohmann::json{{"ts", second * 5 / 2}, {"words", 3'500'000}}));
 }
 
+TEST_F(StatsReportTest, SaysHowLongAgoTheLastCycleWasAndThatTheyHaveStopped) {
+  constexpr std::uint64_t ms = 1'000'000, second = 1000 * ms, mb = 125'000;
+  stats.header({.version = "1", .start_ns = second});
+  process(second, ProcessAction::exec);
+  EXPECT_TRUE(json()["processes"][0]["cycles"]["last_ns"].is_null());
+  for (std::uint64_t cycle = 1; cycle <= 5; ++cycle) {
+    const std::uint64_t at = second + cycle * 200 * ms;
+    count(at - ms, "major_heap_words", 40 * mb);
+    count(at - ms, "minor_allocated", 100);
+    // All domains have the phase; it is one cycle.
+    for (const std::uint16_t domain : {std::uint16_t{0}, std::uint16_t{1}}) {
+      begin(at, "major_gc_stw", domain);
+      end(at + ms, "major_gc_stw", domain);
+    }
+  }
+  EXPECT_THAT(text(false), HasSubstr("5 major cycles, the last 1.00ms ago\n"));
+  count(3 * second, "major_heap_words", 60 * mb);
+  EXPECT_THAT(text(false), HasSubstr(", the last 1.00s ago\n"));
+  EXPECT_THAT(text(false), Not(HasSubstr("have stopped"))) << "the heap has not doubled";
+  count(4 * second, "major_heap_words", 3000 * mb);
+  EXPECT_THAT(text(false),
+              HasSubstr("major cycles have stopped: the last one ended 2.00s ago, before at least one every "
+                        "200ms;"));
+  const auto cycles = json()["processes"][0]["cycles"];
+  EXPECT_EQ(cycles, (nlohmann::json{{"last_ns", 2 * second},
+                                    {"since_last_ns", 2 * second},
+                                    {"longest_gap_ns", 200 * ms},
+                                    {"have_stopped", true}}));
+  process(4 * second, ProcessAction::exit, 0);
+  EXPECT_THAT(text(false), HasSubstr("the last one ended 2.00s before the end, "));
+}
+
 TEST_F(StatsReportTest, BlocksAreShownBySize) {
   std::array<std::uint64_t, alloc_bucket_count> flushed{};
   flushed[2] = 25'924;
