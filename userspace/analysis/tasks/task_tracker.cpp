@@ -30,6 +30,32 @@ std::string operation_name(std::string_view text) {
   return is_number ? "suspend" : kept_text(text);
 }
 
+/// The path of a file of OCaml's standard library has no directory; of a program that is built by dune each has one.
+bool is_standard_library(std::string_view path) {
+  static constexpr std::array<std::string_view, 12> files{"array.ml",  "domain.ml", "fun.ml",    "hashtbl.ml",
+                                                          "list.ml",   "map.ml",    "option.ml", "queue.ml",
+                                                          "result.ml", "seq.ml",    "set.ml",    "stack.ml"};
+  return std::ranges::find(files, path) != files.end();
+}
+
+/// The outermost function of a task that is neither Miou's nor the standard library's: on the stack that Miou runs it
+/// on. Empty if that is not there.
+std::string_view function_of_task(const StackTable& stacks, StackIndex stack) {
+  std::string_view outermost, found;
+  bool is_below_stack = false;
+  stacks.for_each_frame(stack, [&](FrameIndex, const StackFrame& frame) {
+    if (frame.function == "caml_runstack") {
+      is_below_stack = true;
+    } else if (frame.kind == FrameKind::ocaml) {
+      const bool is_miou = frame.function.starts_with("Miou");
+      if (is_below_stack && is_miou && found.empty()) found = outermost;
+      if (!is_miou && !frame.function.starts_with("Stdlib.") && !is_glue(frame.function)) outermost = frame.function;
+      is_below_stack = false;
+    }
+  });
+  return found;
+}
+
 /// Errors by which programs end fibers that are no longer needed: Fiber.first has one result, a switch of daemons ends.
 bool is_stop_request(std::string_view error) {
   return error.ends_with("Not_first") || error == "Stdlib.Exit" || error.starts_with("Cancelled");
@@ -248,6 +274,7 @@ void TaskTracker::end(const TaskKey& key, const Place& place) {
     observer_->on_task_end(place.index, entry.task, how, entry.error, place.time_ns);
   }
   stop_waiting(place.process, entry);
+  set_nameless(entry, false);
   --place.process.count(entry.task);
   place.process.tasks.erase(found);
   --tasks_;
@@ -279,7 +306,31 @@ void TaskTracker::name_by_place(const TaskEvent& event, const Place& place) {
   Entry* const entry = find(place.process, {event.library, event.id});
   if (entry == nullptr) return;
   const std::string_view file = event.text.substr(event.text.rfind('/') + 1);
+  set_nameless(*entry, is_standard_library(event.text));
   entry->task.name = std::string(cut_bytes(file, max_text_bytes - max_line_bytes)) + ':' + std::to_string(event.other);
+}
+
+void TaskTracker::set_nameless(Entry& entry, bool is_nameless) {
+  nameless_ += (is_nameless ? 1 : 0) - (entry.is_nameless ? 1 : 0);
+  entry.is_nameless = is_nameless;
+}
+
+/// Names the task that runs by the function that it was created for, if its own name says nothing.
+void TaskTracker::use_sample(const Event& event, const Batch& batch, const Registry& registry) {
+  const auto sample = batch.payload_as<Sample>(event);
+  // The thread of a sleep may have run several tasks meanwhile.
+  const bool is_at_sleep = event.id == static_cast<std::uint16_t>(SampleKind::off_cpu);
+  if (!sample || is_at_sleep || !sample->holds_lock || sample->domain < 0) return;
+  const auto of = processes_.find(sample->process);
+  if (of == processes_.end()) return;
+  const auto domain = of->second.domains.find(static_cast<std::uint16_t>(sample->domain));
+  if (domain == of->second.domains.end() || !domain->second.runs || !domain->second.current) return;
+  Entry* const entry = find(of->second, *domain->second.current);
+  if (entry == nullptr || !entry->is_nameless) return;
+  const std::string_view function = function_of_task(registry.stacks(), sample->stack);
+  if (function.empty()) return;
+  entry->task.name = kept_text(function);
+  set_nameless(*entry, false);
 }
 
 void TaskTracker::enter_context(const TaskEvent& event, const Place& place) {
@@ -383,6 +434,7 @@ void TaskTracker::end_process(ProcessIndex process, std::uint64_t time_ns) {
     report_interval({.index = process, .process = of->second, .number = 0, .domain = none, .time_ns = time_ns}, entry,
                     true);
   if (observer_ != nullptr) observer_->on_tasks_gone(process, time_ns);
+  for (auto& [key, entry] : of->second.tasks) set_nameless(entry, false);
   tasks_ -= of->second.tasks.size();
   contexts_ -= of->second.contexts.size();
   domains_ -= of->second.domains.size();
@@ -412,6 +464,7 @@ void TaskTracker::make_room(ProcessIndex process) {
     }
     stop_waiting(of->second, entry);
     --of->second.count(entry.task);
+    set_nameless(entry, false);
     task = tasks.erase(task);
     --tasks_;
   }

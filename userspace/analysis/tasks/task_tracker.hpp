@@ -38,7 +38,7 @@ std::string_view to_string(TaskEnd how);
 struct Task {
   TaskLibrary library{};
   std::int64_t id = 0;
-  std::string name{};                     ///< of Miou: where it was created, "server.ml:42"; empty: none
+  std::string name{};  ///< of Miou: where it was created, "server.ml:42", or what it runs; empty: none
   std::optional<std::int64_t> creator{};  ///< the task that created it, if that is known
   std::optional<std::int64_t> context{};  ///< of Eio: the cancellation context that it was created in
   std::string context_name{};             ///< that it had then; empty: none
@@ -112,9 +112,10 @@ class TaskTracker {
   TaskTracker(const TaskTracker&) = delete;
   TaskTracker& operator=(const TaskTracker&) = delete;
 
-  /// Uses user events, losses, ends of domains and of processes; ignores all other events.
+  /// Uses user events, losses, ends of domains and of processes, and samples to name tasks; ignores all other events.
   void add(const Event& event, const Batch& batch, const Registry& registry) {
     // Inline: called for each event, of which most are others.
+    if (event.kind == EventKind::sample && nameless_ > 0) return use_sample(event, batch, registry);
     if (event.kind < EventKind::lifecycle || event.kind > EventKind::process) return;
     if (!is_user_event(event.kind) || !events_.is_other(event, registry)) use(event, batch, registry);
   }
@@ -149,7 +150,8 @@ class TaskTracker {
     std::string error{};                           ///< of its context, since it runs
     std::string next_operation{};                  ///< that it is about to wait for
     bool cancelled = false;
-    std::uint32_t gaps = 0;  ///< Domain::gaps when its state began
+    bool is_nameless = false;  ///< its name is a line of the standard library, as of List.map: it says nothing
+    std::uint32_t gaps = 0;    ///< Domain::gaps when its state began
   };
   struct Domain {
     std::optional<TaskKey> current{};  ///< that runs, or ran last
@@ -186,7 +188,9 @@ class TaskTracker {
   void end(const TaskKey& key, const Place& place);
   void fail(const TaskEvent& event, const Place& place);
   void name(const TaskEvent& event, const Place& place);
-  static void name_by_place(const TaskEvent& event, const Place& place);
+  void name_by_place(const TaskEvent& event, const Place& place);
+  void use_sample(const Event& event, const Batch& batch, const Registry& registry);
+  void set_nameless(Entry& entry, bool is_nameless);
   void enter_context(const TaskEvent& event, const Place& place);
   void leave_context(const Place& place);
   void wait_for(std::int64_t object, const Place& place);
@@ -207,6 +211,7 @@ class TaskTracker {
   TaskEvents events_;
   std::map<ProcessIndex, Process> processes_;
   std::size_t tasks_ = 0, contexts_ = 0, domains_ = 0;  ///< of all processes
+  std::size_t nameless_ = 0;                            ///< tasks
   std::size_t until_sweep_ = 0;
   std::uint64_t not_followed_ = 0;
 };

@@ -4,7 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "unit/analysis/tasks/eio_events.hpp"
@@ -194,6 +196,41 @@ TEST_F(TaskTrackerTest, TasksOfMiouHaveTheLineThatCreatedThem) {
   EXPECT_EQ(tracker.running_name(world.process, 0), "task 7 \"shop.ml:42\"");
   feed(script().at(30).miou_spawn(8, 1).miou_location(8, std::string(1000, 'x'), -1).at(40).miou("begin", 8));
   EXPECT_LE(tracker.find(world.process, TaskLibrary::miou, 8)->name.size(), TaskTracker::max_text_bytes);
+}
+
+TEST_F(TaskTrackerTest, TasksOfMiouThatTheStandardLibraryCreatedHaveTheNameOfTheirFunction) {
+  StackTable& stacks = world.registry.stacks();
+  const auto stack = [&](std::initializer_list<const char*> outermost_first) {
+    StackIndex index = 0;
+    for (const std::string_view name : outermost_first)
+      index = stacks.add_stack(
+          index,
+          stacks.add_frame({.kind = name.starts_with("caml_") ? FrameKind::c : FrameKind::ocaml, .function = name}));
+    return index;
+  };
+  const auto sample = [&](StackIndex of, SampleKind kind = SampleKind::on_cpu, std::int32_t domain = 0) {
+    Sample taken{};
+    taken.process = world.process;
+    taken.domain = domain;
+    taken.holds_lock = true;
+    taken.stack = of;
+    tracker.add_all(
+        Events(0).add_record(25, EventKind::sample, taken, static_cast<std::uint16_t>(kind), sample_stream).batch(),
+        world.registry);
+    return tracker.running_name(world.process, 0);
+  };
+  const StackIndex in_task = stack({"Main.run", "Miou.run", "Miou.State.make", "caml_runstack", "Stdlib.Fun.protect",
+                                    "Shop.serve", "Stdlib.List.iter", "Shop.answer", "caml_c_call"});
+  feed(script().at(10).miou_spawn(7, 1).miou_location(7, "list.ml", 87).at(20).miou("begin", 7));
+  EXPECT_EQ(tracker.running_name(world.process, 0), "task 7 \"list.ml:87\"");
+  EXPECT_EQ(sample(stack({"Main.run", "Miou.run"})), "task 7 \"list.ml:87\"") << "not on the stack of a task";
+  EXPECT_EQ(sample(stack({"Main.run", "caml_runstack", "Shop.serve"})), "task 7 \"list.ml:87\"") << "not Miou's stack";
+  EXPECT_EQ(sample(in_task, SampleKind::off_cpu), "task 7 \"list.ml:87\"");
+  EXPECT_EQ(sample(in_task, SampleKind::on_cpu, 1), "task 7 \"list.ml:87\"");
+  EXPECT_EQ(sample(in_task), "task 7 \"Shop.serve\"");
+  EXPECT_EQ(sample(stack({"Miou.run", "caml_runstack", "Other.f"})), "task 7 \"Shop.serve\"") << "the first one stays";
+  feed(script().at(30).miou("done", 7).miou_spawn(8, 1).miou_location(8, "src/list.ml", 87).at(40).miou("begin", 8));
+  EXPECT_EQ(sample(in_task), "task 8 \"list.ml:87\"") << "a file of the program";
 }
 
 TEST_F(TaskTrackerTest, AnOperationOfMiouWithoutANameIsOne) {
