@@ -16,6 +16,7 @@
 #include "cli/messages.hpp"
 #include "cli/trace_run.hpp"
 #include "helper/closers.hpp"
+#include "kernel/perf_stacks.hpp"
 #include "session/command/private_dir.hpp"
 #include "session/command/sudo_user.hpp"
 #include "session/confinement.hpp"
@@ -67,11 +68,29 @@ std::optional<FollowedCommand> followed(const std::optional<Command>& command) {
   return followed;
 }
 
+/// What these stacks lack, of those that BPF takes.
+std::string stacks_without_bpf_message(const StackOptions& options, bool sees_kernel_time) {
+  std::string text =
+      "rtev-bpf: stacks are taken without BPF: above C code, which has a stack of its own, they have no "
+      "OCaml functions";
+  if (options.off_cpu) text += "; none are taken of threads that sleep, or where they allocate";
+  if (!sees_kernel_time)
+    text += "; time in the kernel is in no figure\nhint: kernel.perf_event_paranoid=1 allows to sample the kernel, too";
+  return text + "\n";
+}
+
 }  // namespace
 
 int trace_without_bpf(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing,
                       const kernel::HostFeatures& host) {
   if (auto selects = check_selection(options, invocation, host); !selects) return report(selects.error());
+  std::unique_ptr<kernel::PerfStacks> stacks;
+  if (options.stacks.on_cpu) {
+    auto opened = kernel::PerfStacks::open(options.stacks.rate_hz);
+    if (!opened) return report(opened.error());
+    stacks = std::move(*opened);
+    if (!options.quiet) say(stacks_without_bpf_message(options.stacks, stacks->sees_kernel_time()));
+  }
   const auto ready_fd = take_ready_fd();
   // Before there are threads.
   const auto helper = helper::HelperProcess::start(helper::HelperProcess::Rights::all);
@@ -86,7 +105,8 @@ int trace_without_bpf(const TraceOptions& options, const Invocation& invocation,
   StopSignal stop(*command ? &**command : nullptr);
   const SessionOptions session = session_options(options, invocation, tracing);
   raise_thread_priority(options.priority);
-  if (auto confined = confine_reader(); !confined) return report(confined.error());
+  if (auto confined = confine_reader(stacks ? ReaderMay::sample : ReaderMay::read); !confined)
+    return report(confined.error());
   const helper::Closers closers(*helper);
   return run_session({.options = options,
                       .tracing = tracing,
@@ -99,7 +119,7 @@ int trace_without_bpf(const TraceOptions& options, const Invocation& invocation,
                           session, false,
                           [&](const Sources::Stream& stream) {
                             return std::make_unique<RootlessSources>(session, stream, *helper, followed(*command),
-                                                                     tracing.samples_threads);
+                                                                     tracing.samples_threads, std::move(stacks));
                           },
                           tracing.sink, tracing.output, stop),
                       .follow = [](std::int32_t) { return Result<void>(); },

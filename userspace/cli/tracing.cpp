@@ -152,7 +152,8 @@ int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, co
 
 bool lacks_bpf(const TraceOptions& options, const kernel::HostFeatures& host) {
   // These options mean nothing without BPF: its errors say what they need.
-  return host.denies_bpf && !options.enable && !options.ringless && !options.stacks.any();
+  const bool needs_bpf_for_stacks = options.stacks.any() && !options.stacks.on_cpu;
+  return host.denies_bpf && !options.enable && !options.ringless && !needs_bpf_for_stacks;
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ struct ReleaseFilter {
 
 using Commands = std::span<const unsigned>;
 
-bool add_rules(scmp_filter_ctx filter, Commands commands, Sockets sockets) {
+bool add_rules(scmp_filter_ctx filter, Commands commands, Sockets sockets, bool samples) {
   constexpr std::uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
   int failed = 0;
   for (const int call : refused) failed |= ::seccomp_rule_add(filter, refuse, call, 0);
@@ -113,16 +113,16 @@ bool add_rules(scmp_filter_ctx filter, Commands commands, Sockets sockets) {
     failed |= ::seccomp_rule_add(filter, refuse, SCMP_SYS(bpf), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, command));
   }
   const bool attaches = std::ranges::find(commands, unsigned{BPF_LINK_CREATE}) != commands.end();
-  if (!attaches) failed |= ::seccomp_rule_add(filter, refuse, SCMP_SYS(perf_event_open), 0);
+  if (!attaches && !samples) failed |= ::seccomp_rule_add(filter, refuse, SCMP_SYS(perf_event_open), 0);
   return failed == 0;
 }
 
 /// For this thread and those that it starts.
-Result<void> filter_system_calls(Commands commands, Sockets sockets) {
+Result<void> filter_system_calls(Commands commands, Sockets sockets, bool samples) {
   const std::unique_ptr<void, ReleaseFilter> filter(::seccomp_init(SCMP_ACT_ALLOW));
   // For all threads of this process.
   const bool is_made = filter && ::seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1) == 0 &&
-                       add_rules(filter.get(), commands, sockets);
+                       add_rules(filter.get(), commands, sockets, samples);
   if (!is_made) return errno_error(ENOMEM, "cannot make a filter of system calls");
   const int loaded = ::seccomp_load(filter.get());
   // Kernels without CONFIG_SECCOMP_FILTER have nothing to load it into.
@@ -130,7 +130,7 @@ Result<void> filter_system_calls(Commands commands, Sockets sockets) {
   return {};
 }
 
-Result<void> confine(const Capabilities& capabilities, Commands commands) {
+Result<void> confine(const Capabilities& capabilities, Commands commands, bool samples = false) {
   std::vector<unsigned> kept;
   for (const Capability& capability : capabilities) kept.push_back(capability.number);
   // Without this they are lost with root's user id.
@@ -139,7 +139,7 @@ Result<void> confine(const Capabilities& capabilities, Commands commands) {
   if (!keep_capabilities(kept)) return errno_error(errno, "cannot give up capabilities");
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  return filter_system_calls(commands, Sockets::none);
+  return filter_system_calls(commands, Sockets::none, samples);
 }
 
 }  // namespace
@@ -152,8 +152,8 @@ Result<void> confine_attacher(bool uprobe_multi) {
   return confine(attacher_capabilities(uprobe_multi), attacher_commands);
 }
 
-Result<void> confine_reader() {
-  return confine(reader_capabilities(), {});
+Result<void> confine_reader(ReaderMay may) {
+  return confine(reader_capabilities(), {}, may == ReaderMay::sample);
 }
 
 Result<void> confine_network_process() {
@@ -166,7 +166,7 @@ Result<void> confine_network_process() {
   if (!keep_capabilities({})) return errno_error(errno, "cannot give up capabilities");
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  return filter_system_calls({}, Sockets::any);
+  return filter_system_calls({}, Sockets::any, false);
 }
 
 std::string describe_confinement(bool uprobe_multi) {

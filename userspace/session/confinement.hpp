@@ -3,6 +3,7 @@
 // convert and -i once their input is open.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "rtev/error.hpp"
@@ -23,8 +24,9 @@ Result<void> confine_tracer();
 Result<void> confine_attacher(bool uprobe_multi);
 
 /// The same for a process that only reads files which are open already: of the capabilities only the one that writes
-/// files stays, and without sudo only.
-Result<void> confine_reader();
+/// files stays, and without sudo only. `samples`: it may also open events that sample threads.
+enum class ReaderMay : std::uint8_t { read, sample };
+Result<void> confine_reader(ReaderMay may = ReaderMay::read);
 
 /// The same for a process that talks to the network: it may open sockets and nothing else, and as root becomes a user
 /// without files and processes.

@@ -191,6 +191,12 @@ void RootlessSources::end(std::int32_t pid, std::uint64_t time_ns, std::int64_t 
   if (process == nullptr) return;
   if (process->index) {
     has_news_ = true;
+    if (stacks_) {
+      // Its last stacks, while its process is known.
+      stacks_->stage(monotonic_ns());
+      stacks_->forget(*process->index);
+      stack_source_->remove_target(pid);
+    }
     // On a busy host it is found when it has ended.
     report(std::max({time_ns, process->since_ns, last_ring_ns}), ProcessAction::exit,
            {.process = *process->index, .peer = 0, .detail = status});

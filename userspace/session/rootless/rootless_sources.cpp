@@ -30,7 +30,7 @@ constexpr std::uint64_t words_of_event = 2;
 
 /// At the end: how long rings may take that were just found, what is left in rings, and answers about memory.
 constexpr std::uint64_t last_rings_timeout_ns = 500'000'000, drain_timeout_ns = 1'000'000'000,
-                        peak_memory_timeout_ns = 200'000'000;
+                        peak_memory_timeout_ns = 200'000'000, naming_stacks_timeout_ns = 500'000'000;
 
 /// Rings of one image; a process with more is not an OCaml program.
 constexpr std::size_t max_image_rings = 16;
@@ -54,7 +54,7 @@ DiscoveryOptions discovery_options(const SessionOptions& options, std::uint64_t 
 
 RootlessSources::RootlessSources(const SessionOptions& options, const Stream& stream,
                                  const helper::HelperProcess& helper, std::optional<FollowedCommand> followed,
-                                 bool samples_threads)
+                                 bool samples_threads, std::unique_ptr<kernel::StackSource> stacks)
     : stream_(stream),
       options_(discovery_options(options, stream.start_ns)),
       followed_(std::move(followed)),
@@ -64,6 +64,7 @@ RootlessSources::RootlessSources(const SessionOptions& options, const Stream& st
              {.on_ocaml =
                   [this](TracedProcess& process) {
                     if (!process.index) add_to_stream(process);
+                    if (stacks_) stacks_->add_process(process.pid);
                   },
               .on_other =
                   [this](std::int32_t pid) {
@@ -93,7 +94,18 @@ RootlessSources::RootlessSources(const SessionOptions& options, const Stream& st
                 return owner && stream_.registry.process(*owner).pid == pid;
               }),
       ends_(::epoll_create1(EPOLL_CLOEXEC)),
+      stack_source_(std::move(stacks)),
       collecting_(stream_.tasks) {
+  if (stack_source_) {
+    code_queries_ = std::make_unique<helper::HelperQueries>(helper, helper::Priority::lowered,
+                                                            helper::limits_for_code(), &stream_.tasks);
+    stacks_ = std::make_unique<StackStager>(StackStager::Context{.source = *stack_source_,
+                                                                 .queries = *code_queries_,
+                                                                 .processes = processes_,
+                                                                 .registry = stream_.registry,
+                                                                 .timeline = stream_.timeline},
+                                            KernelSymbols());
+  }
   if (!samples_threads) return;
   // The watermark stays behind by more than the time between two samples.
   sampler_.emplace(stream_.tasks, [this](std::uint16_t index, std::uint64_t time_ns, const SchedSwitch& change) {
@@ -106,6 +118,10 @@ Sources::Collected RootlessSources::collect() {
   const std::uint64_t now = monotonic_ns();
   has_news_ = false;
   queries_.process(now);
+  if (stacks_) {
+    code_queries_->process(now);
+    stacks_->stage(now);
+  }
   names_.tick(now);
   find_ends();  // before rings: one that a process made before its end is found
   finder_.look(now, drains_);
@@ -215,7 +231,8 @@ void RootlessSources::finish(const Ended& image, std::uint64_t now_ns) {
 Watermark::Holds RootlessSources::holds(std::uint64_t read_until_ns) {
   return {.unopened_since = finder_.unopened_since(),
           .behind_since = rings_.behind_since_ns(),
-          .unattributed_since = processes_.unnamed_since(read_until_ns)};
+          .unattributed_since =
+              earliest(processes_.unnamed_since(read_until_ns), stacks_ ? stacks_->waiting_since() : std::nullopt)};
 }
 
 RingPoller::Room RootlessSources::room_for(uid_t user) const {
@@ -245,12 +262,31 @@ void RootlessSources::drain(Rest rest) {
     queries_.process(monotonic_ns());
     poll_rings(monotonic_ns());
   }
+  end_stacks();
   const std::uint64_t now = monotonic_ns();
   rings_.finish_all(now, rest == Rest::is_read ? now + drain_timeout_ns : now);
   rings_.update(stream_.registry);
 }
 
+/// Takes the last stacks, and waits a little for what names them.
+void RootlessSources::end_stacks() {
+  if (!stacks_) return;
+  stacks_->stage(monotonic_ns());
+  const std::uint64_t deadline = monotonic_ns() + naming_stacks_timeout_ns;
+  while (stacks_->has_waiting() && !code_queries_->is_idle() && monotonic_ns() < deadline) {
+    pollfd wait{.fd = code_queries_->event_fd(), .events = POLLIN, .revents = 0};
+    ::poll(&wait, 1, 1);
+    code_queries_->process(monotonic_ns());
+    poll_rings(monotonic_ns());
+  }
+  stacks_->give_up();
+}
+
 void RootlessSources::add_figures(RunSummary& summary) const {
+  if (stacks_) {
+    summary.drops.push_back({.kind = std::string(RunSummary::sample), .count = stacks_->dropped()});
+    summary.drops.push_back({.kind = "tables", .count = stacks_->left_out_tables()});
+  }
   std::uint64_t missed = rings_.taken_over();
   for (const auto& [why, kind] : unreadable_kinds) {
     const auto found = unreadable_.find(why);
@@ -268,6 +304,10 @@ bool RootlessSources::is_inspecting() const {
 std::vector<int> RootlessSources::event_fds() const {
   std::vector<int> fds{queries_.event_fd(), names_.inspector().event_fd(), ends_.get()};
   if (finder_.event_fd() >= 0) fds.push_back(finder_.event_fd());
+  if (stacks_) {
+    fds.push_back(stack_source_->fd());
+    fds.push_back(code_queries_->event_fd());
+  }
   return fds;
 }
 

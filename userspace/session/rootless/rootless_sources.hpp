@@ -11,11 +11,13 @@
 
 #include "helper/helper_process.hpp"
 #include "helper/process_queries.hpp"
+#include "kernel/stack_source.hpp"
 #include "processes/process_table.hpp"
 #include "processes/rings/ring_opener.hpp"
 #include "session/live/ring_poller.hpp"
 #include "session/live/ring_stager.hpp"
 #include "session/live/sources.hpp"
+#include "session/live/stacks/stack_stager.hpp"
 #include "session/rootless/program_names.hpp"
 #include "session/rootless/ring_finder.hpp"
 #include "session/rootless/thread_sampler.hpp"
@@ -28,8 +30,10 @@ class RootlessSources final : public Sources, private NoKernelControl {
  public:
   /// `options.discovery.filter.pids` are the processes, unless a command is followed. `helper` must outlive the object.
   /// `samples_threads`: adds scheduler records, whose CPUs mean nothing: see ThreadSampler.
+  /// `stacks`: where stacks come from; null: none are taken.
   RootlessSources(const SessionOptions& options, const Stream& stream, const helper::HelperProcess& helper,
-                  std::optional<FollowedCommand> followed, bool samples_threads);
+                  std::optional<FollowedCommand> followed, bool samples_threads,
+                  std::unique_ptr<kernel::StackSource> stacks);
 
   void begin_scan(std::uint64_t) override {}
   void scan_some() override {}
@@ -85,6 +89,7 @@ class RootlessSources final : public Sources, private NoKernelControl {
   void end_processes();
   void end(std::int32_t pid, std::uint64_t time_ns, std::int64_t status);
   void finish_ended(std::uint64_t now_ns);
+  void end_stacks();
   void finish(const Ended& image, std::uint64_t now_ns);
   RingPoller::Room room_for(uid_t user) const;
   void report(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record);
@@ -110,6 +115,9 @@ class RootlessSources final : public Sources, private NoKernelControl {
   RingFinder finder_;
   std::optional<ThreadSampler> sampler_;
   UniqueFd ends_;  ///< epoll: pidfds, by pid
+  std::unique_ptr<kernel::StackSource> stack_source_;
+  std::unique_ptr<helper::HelperQueries> code_queries_;  ///< of stacks_
+  std::unique_ptr<StackStager> stacks_;                  ///< null: none are taken
   std::map<std::int32_t, Watched> watched_;
   std::vector<Ended> ended_;
   std::map<Unreadable, std::uint64_t> unreadable_;
