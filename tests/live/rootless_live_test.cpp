@@ -199,8 +199,9 @@ TEST_P(RootlessPlaceLive, WithoutASelectionTheErrorNamesTheWaysWithoutRoot) {
 TEST_P(RootlessPlaceLive, StacksOfOnesOwnProgramsNeedNoBpf) {
   const int level = std::stoi(read_file("/proc/sys/kernel/perf_event_paranoid"));
   if (level > 2) GTEST_SKIP() << "kernel.perf_event_paranoid is " << level;
+  // Two seconds of work: stacks are taken once the program has been looked at.
   const Outcome outcome = run_in(GetParam(), {"profile", "-f", "json", "-o", dir / "profile.json", "--stack-rate",
-                                              "1000", "--", ocaml_program("busy_alloc"), "400"});
+                                              "1000", "--", ocaml_program("busy_alloc"), "5000"});
   ASSERT_EQ(outcome.status.code(), 0) << outcome.err;
   const Json profile = Json::parse(read_file(dir / "profile.json"));
   EXPECT_GT(profile["samples"].get<int>(), 20);
