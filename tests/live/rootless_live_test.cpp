@@ -196,22 +196,22 @@ TEST_P(RootlessPlaceLive, WithoutASelectionTheErrorNamesTheWaysWithoutRoot) {
                                  HasSubstr("rtev-bpf -p PID"), HasSubstr("sudo setcap cap_bpf,")));
 }
 
-TEST_P(RootlessPlaceLive, StacksOfOnesOwnProgramsNeedNoBpf) {
+INSTANTIATE_TEST_SUITE_P(Places, RootlessPlaceLive, ::testing::Values(plain_user, container, no_bpf), by_label);
+
+TEST_F(RootlessLive, StacksOfOnesOwnProgramsNeedNoBpf) {
   const int level = std::stoi(read_file("/proc/sys/kernel/perf_event_paranoid"));
   if (level > 2) GTEST_SKIP() << "kernel.perf_event_paranoid is " << level;
   // Two seconds of work: stacks are taken once the program has been looked at.
-  const Outcome outcome = run_in(GetParam(), {"profile", "-f", "json", "-o", dir / "profile.json", "--stack-rate",
+  const Outcome outcome = run_in(plain_user, {"profile", "-f", "json", "-o", dir / "profile.json", "--stack-rate",
                                               "1000", "--", ocaml_program("busy_alloc"), "5000"});
   ASSERT_EQ(outcome.status.code(), 0) << outcome.err;
   const Json profile = Json::parse(read_file(dir / "profile.json"));
   EXPECT_GT(profile["samples"].get<int>(), 20);
   EXPECT_THAT(profile["functions"].dump(), HasSubstr("busy_alloc.ml"));
-  const Outcome sleeps = run_in(GetParam(), {"profile", "--off-cpu", "--", ocaml_program("hello")});
+  const Outcome sleeps = run_in(plain_user, {"profile", "--off-cpu", "--", ocaml_program("hello")});
   EXPECT_NE(sleeps.status.code(), 0);
   EXPECT_THAT(sleeps.err, HasSubstr("hint: "));
 }
-
-INSTANTIATE_TEST_SUITE_P(Places, RootlessPlaceLive, ::testing::Values(plain_user, container, no_bpf), by_label);
 
 TEST_F(RootlessLive, ARecordingHasTheEventsOfTheRing) {
   const Outcome outcome =

@@ -86,6 +86,11 @@ int trace_without_bpf(const TraceOptions& options, const Invocation& invocation,
   if (auto selects = check_selection(options, invocation, host); !selects) return report(selects.error());
   std::unique_ptr<kernel::PerfStacks> stacks;
   if (options.stacks.on_cpu) {
+    // Its programs have capabilities, and the tracer gives its own up: the kernel would refuse each of them.
+    if (::geteuid() == 0)
+      return report(Error{.what = "cannot take stacks",
+                          .why = "as root without CAP_BPF the tracer may not sample programs of root",
+                          .hint = "give it CAP_BPF and CAP_PERFMON, or run it as the user whose programs these are"});
     auto opened = kernel::PerfStacks::open(options.stacks.rate_hz);
     if (!opened) return report(opened.error());
     stacks = std::move(*opened);
