@@ -8,12 +8,13 @@ export RTEV_KERNELS=$kernels # for tests/live/guest.cpp
 kernel_suites='6.1 bookworm
 6.12 bookworm-backports'
 
-# get_kernels: downloads the kernel images into the cache. Without an image, its tests skip, or fail in CI.
+# get_kernels: downloads the kernel images and the modules that guests load (modules/, empty if FUSE is built in) into the
+# cache. Without an image, its tests skip, or fail in CI.
 get_kernels() {
   local version suite
   mkdir -p "$kernels"
   while read -r version suite; do
-    [ ! -e "$kernels/$version/vmlinuz" ] || continue
+    [ ! -e "$kernels/$version/modules" ] || continue
     say "downloading Linux $version (once)"
     # In a subshell: the other tests run even if the mirror cannot be reached.
     (get_kernel "$version" "$suite") || say "cannot download Linux $version"
@@ -24,7 +25,7 @@ get_kernels() {
 get_kernel() {
   exec 9>"$kernels/lock"
   flock 9
-  [ ! -e "$kernels/$1/vmlinuz" ] || return 0
+  [ ! -e "$kernels/$1/modules" ] || return 0
   local work package
   work=$(mktemp -d "$kernels/get.XXXXXX")
   # shellcheck disable=SC2064  # expands now, as it should
@@ -34,7 +35,9 @@ get_kernel() {
   package=$(private_apt apt-cache "$2" amd64 depends --important linux-image-cloud-amd64 | sed -n 's/^ *Depends: //p')
   [ -n "$package" ] || die "$2 has no kernel package"
   (cd "$work" && private_apt apt-get "$2" amd64 download "$package") || return
-  dpkg-deb --fsys-tarfile "$work"/*.deb | tar -x -C "$work" --wildcards './boot/vmlinuz-*' || return
-  mkdir -p "$kernels/$1"
+  dpkg-deb --fsys-tarfile "$work"/*.deb | tar -x -C "$work" --wildcards './boot/vmlinuz-*' '*/kernel/fs/fuse/*' || return
+  mkdir -p "$kernels/$1" "$work/modules"
+  find "$work" -name fuse.ko -exec mv {} "$work/modules/" \;
   mv "$work"/boot/vmlinuz-* "$kernels/$1/vmlinuz"
+  mv "$work/modules" "$kernels/$1/"
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The first and only process of a guest kernel. Mounts the usual file systems, runs one command, reports its status and
-// the number of BPF objects left behind in lines that begin with "guest: ", and shuts the guest down. Static, so that
-// it needs no other file to run.
+// The first and only process of a guest kernel. Mounts the usual file systems, loads the modules in /modules, runs one
+// command, reports its status and the number of BPF objects left behind in lines that begin with "guest: ", and shuts
+// the guest down. Static, so that it needs no other file to run.
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -22,6 +23,19 @@ enum { max_arguments = 32, read_all_of_log = 3 };
 static void mount_at(const char* type, const char* where) {
   mkdir(where, 0755);
   if (mount(type, where, type, 0, NULL) != 0) printf("guest: cannot mount %s: %s\n", where, strerror(errno));
+}
+
+static void load_modules(void) {
+  DIR* modules = opendir("/modules");
+  if (modules == NULL) return;
+  for (struct dirent* entry = readdir(modules); entry != NULL; entry = readdir(modules)) {
+    if (entry->d_name[0] == '.') continue;
+    const int file = openat(dirfd(modules), entry->d_name, O_RDONLY | O_CLOEXEC);
+    if (syscall(SYS_finit_module, file, "", 0) != 0)
+      printf("guest: cannot load %s: %s\n", entry->d_name, strerror(errno));
+    close(file);
+  }
+  closedir(modules);
 }
 
 /// Counts BPF objects of one kind, with a "next id" command of bpf(2).
@@ -86,6 +100,7 @@ int main(void) {
   mount_at("proc", "/proc");
   mount_at("sysfs", "/sys");
   mount_at("devtmpfs", "/dev");
+  load_modules();
   mkdir("/tmp", 0777);  // on the root file system, which is in memory and may hold the programs below /tmp
   setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
   setenv("GTEST_COLOR", "no", 1);

@@ -13,8 +13,14 @@ namespace rtev::test {
 namespace {
 
 constexpr const char* emulator = "/usr/bin/qemu-system-x86_64";
+constexpr const char* mount_helper = "/usr/bin/fusermount3";
 constexpr const char* seconds_to_run = "280";  // an idle machine needs about ten
 constexpr int max_boots = 8;                   // up to one boot in three fails, early
+
+/// Those that guests load; none if the kernel has all that they need built in.
+fs::path modules_of(const fs::path& kernel) {
+  return kernel.parent_path() / "modules";
+}
 
 /// The rest of the last line that begins with this prefix.
 std::optional<int> number_after(std::string_view output, std::string_view word) {
@@ -55,8 +61,8 @@ std::string guest_obstacle(const std::string& version) {
   return "guests are of x86-64, and this machine is not";
 #endif
   if (!fs::exists(emulator)) return std::string("there is no ") + emulator;
-  if (!fs::exists(kernel_image(version)))
-    return "there is no " + kernel_image(version).string() + ": scripts/test-kernels gets it";
+  for (const fs::path& needed : {kernel_image(version), modules_of(kernel_image(version))})
+    if (!fs::exists(needed)) return "there is no " + needed.string() + ": scripts/test-kernels gets it";
   return {};
 }
 
@@ -70,7 +76,7 @@ GuestRun run_in_guest(const fs::path& kernel, const fs::path& initramfs) {
   return guest;
 }
 
-void pack_live_tests(const fs::path& archive, const std::vector<std::string>& arguments) {
+void pack_live_tests(const fs::path& archive, const fs::path& kernel, const std::vector<std::string>& arguments) {
   Initramfs files(archive);
   const fs::path tests = fs::read_symlink("/proc/self/exe"), programs = fs::path(ocaml_program("hello")).parent_path();
   files.add_program("/init", RTEV_GUEST_INIT);
@@ -87,6 +93,13 @@ void pack_live_tests(const fs::path& archive, const std::vector<std::string>& ar
   for (const fs::directory_entry& program : fs::directory_iterator(programs))
     if (program.is_regular_file()) files.add_program(program.path(), program.path());
   for (const char* program : {"/bin/sh", "/bin/true", "/bin/false", "/bin/sleep"}) files.add_program(program, program);
+  // A file system that a set-user-ID program mounts.
+  for (const fs::directory_entry& module : fs::directory_iterator(modules_of(kernel)))
+    files.add_program("/modules" / module.path().filename(), module.path());
+  if (fs::exists(mount_helper)) files.add_program(mount_helper, mount_helper);
+  // The helper asks for the user's name, and counts his mounts.
+  files.add_text("/etc/passwd", "nobody:x:65534:65534::/:/bin/false\n");
+  files.add_link("/etc/mtab", "/proc/mounts");
   files.finish();
 }
 

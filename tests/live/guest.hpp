@@ -25,7 +25,8 @@ std::string guest_obstacle(const std::string& version);
 /// Boots, runs the command to its end and shuts down. If the emulator crashes the guest, boots again, up to a limit.
 GuestRun run_in_guest(const std::filesystem::path& kernel, const std::filesystem::path& initramfs);
 
-/// Writes an initramfs with a command, the live tests and everything they need.
-void pack_live_tests(const std::filesystem::path& archive, const std::vector<std::string>& arguments);
+/// Writes an initramfs for this kernel, with a command, the live tests and everything they need.
+void pack_live_tests(const std::filesystem::path& archive, const std::filesystem::path& kernel,
+                     const std::vector<std::string>& arguments);
 
 }  // namespace rtev::test

@@ -67,7 +67,7 @@ void Initramfs::add_file(const fs::path& path, const fs::path& source) {
   const std::string top = std::next(path.begin())->string();
   if (top == "bin" || top == "sbin" || top.starts_with("lib")) place = "/usr" + path.string();
   add_folders_of(place);
-  add(place, S_IFREG | 0755, contents(source));
+  add(place, S_IFREG | static_cast<unsigned>(fs::status(source).permissions()), contents(source));
 }
 
 void Initramfs::add_text(const fs::path& path, std::string_view text) {

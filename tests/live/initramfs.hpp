@@ -18,7 +18,8 @@ class Initramfs {
 
   void add_text(const std::filesystem::path& path, std::string_view text);
   void add_link(const std::filesystem::path& path, const std::filesystem::path& target);
-  /// Adds a program and its shared libraries, at the paths where the dynamic linker looks for them.
+  /// Adds a program and its shared libraries, at the paths where the dynamic linker looks for them. Permissions stay,
+  /// also set-user-ID; root owns everything.
   void add_program(const std::filesystem::path& path, const std::filesystem::path& source);
   /// Ends the archive. Call once, last.
   void finish();

@@ -13,6 +13,8 @@ namespace {
 
 /// Live tests that must pass on every kernel. Each pattern must match at least one test. A selection, since each test
 /// takes about a second under emulation: what depends on the kernel, and each feature once end to end.
+/// Not HostileEnableLive.OnlyRemovedRingsAreFreed: QEMU 7.2 corrupts the flags at the kernel's cmpxchg16b while threads
+/// exchange mappings. Linux 6.12 panics then, with "double fault" in kmem_cache_alloc and "EFLAGS: bf8647d2".
 const std::vector<std::string> checks{
     "CliLive.DoctorChecksThisHost",
     "KernelLive.ThreadsHaveTheirDomainRoleAndLock",  // the scheduler's program, thread-local variables
@@ -40,6 +42,7 @@ const std::vector<std::string> checks{
     "ConfinementLive.UnderSudoItIsTheCaller",
     "HostileEnableLive.ASetUserIdProgramIsNotWrittenToAfterAKill",
     "HostileEnableSharesLive.OthersDoNotLockTheJournal",
+    "Mounts/ForgedEntryLive.ASetUserIdProgramIsNotWrittenTo/*",
     "Programs/RefusedEnableLive.IsNamedAndNotWrittenTo/AmbientCapabilities",
     "Places/PlantedInLive.NoProgramDiesAndNoFileIsWritten/*",
 };
@@ -76,7 +79,7 @@ TEST_P(KernelsLive, PassesTheSelectedTests) {
   }
 
   const TempDir dir;
-  pack_live_tests(dir / "initramfs", {filter()});
+  pack_live_tests(dir / "initramfs", kernel_image(version), {filter()});
   const GuestRun guest = run_in_guest(kernel_image(version), dir / "initramfs");
 
   std::vector<std::string> passed;
