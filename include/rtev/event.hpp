@@ -24,7 +24,7 @@ enum class EventKind : std::uint8_t {
   user_begin,   ///< a span of the program begins; id = user event
   user_end,     ///< a span of the program ends; id = user event
   user_custom,  ///< id = user event, payload = bytes in the program's own encoding
-  lost,         ///< payload = Loss, id = LossReason; time = Loss::to_ns (from_ns for LossReason::dropped and samples)
+  lost,         ///< payload = Loss, id = LossReason; time = Loss::to_ns (from_ns for those that are not of rings)
   // The rest occurs only inside rtev-bpf, never from RingReader. The payloads are private to it.
   process,       ///< a process started, changed or ended
   sched_switch,  ///< a CPU switched from one thread to another
@@ -86,10 +86,12 @@ enum class LossReason : std::uint16_t {
   overwritten,  ///< the program overwrote them before they were read
   corrupt,      ///< the words are no valid messages and were skipped
   // The rest occurs only inside rtev-bpf.
-  dropped,   ///< scheduler records that did not fit into a kernel buffer
-  overflow,  ///< events of a program without a ring that did not fit into a kernel buffer
-  unprobed,  ///< the probes of a program without a ring were off: the number is unknown and Loss::words is 0
-  samples,   ///< stack samples that did not fit into a kernel buffer, or exceeded a limit
+  dropped,             ///< scheduler records that did not fit into a kernel buffer
+  overflow,            ///< events of a program without a ring that did not fit into a kernel buffer
+  unprobed,            ///< the probes of a program without a ring were off: the number is unknown and Loss::words is 0
+  samples,             ///< stack samples on a CPU that did not fit into a kernel buffer, or exceeded a limit
+  sleep_samples,       ///< the same of threads that slept
+  allocation_samples,  ///< the same of allocations
 };
 
 /// "overwritten" and so on; "unknown" for other values.

@@ -33,6 +33,7 @@ bool OwnShare::is_own(const Thread& thread) const {
 void OwnShare::add(const Event& event, const Batch& batch) {
   switch (event.kind) {
     case EventKind::sched_switch:
+      figures_.switches_seen = true;
       if (const auto change = batch.payload_as<SchedSwitch>(event)) add_switch(*change, event.time);
       return;
     case EventKind::wakeup:
@@ -104,9 +105,9 @@ void add_own_share(TextBuffer& out, const OwnFigures& figures, std::uint64_t dur
 void add_own_share(JsonWriter& json, const OwnFigures& figures) {
   json.key("self").object([&] {
     json.member("cpu_ns", figures.cpu_ns != 0 ? std::optional(figures.cpu_ns) : std::nullopt);
-    json.member("waits", figures.waits);
-    json.member("waited_ns", figures.waited_ns);
-    json.member("longest_wait_ns", figures.longest_wait_ns);
+    json.member("waits", known_count(figures.waits, !figures.switches_seen));
+    json.member("waited_ns", known_count(figures.waited_ns, !figures.switches_seen));
+    json.member("longest_wait_ns", known_count(figures.longest_wait_ns, !figures.switches_seen));
   });
 }
 

@@ -15,6 +15,7 @@ namespace rtev {
 
 struct OwnFigures {
   std::uint64_t cpu_ns = 0;           ///< of the tracer without its helpers; 0: unknown
+  bool switches_seen = false;         ///< else waits are unknown
   std::uint64_t waits = 0;            ///< of traced threads for a cpu that the tracer had
   std::uint64_t waited_ns = 0;        ///< in all
   std::uint64_t longest_wait_ns = 0;  ///< of them

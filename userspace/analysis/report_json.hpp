@@ -9,6 +9,7 @@
 #include "analysis/pause_finder.hpp"
 #include "base/json_writer.hpp"
 #include "base/utc_time.hpp"
+#include "stream/sink.hpp"
 #include "stream/thread_interval.hpp"
 
 namespace rtev {
@@ -37,6 +38,7 @@ template <typename Report>
 void add_head(JsonWriter& json, std::string_view type, const Report& report) {
   add_type(json, type, report.version);
   add_span(json, report);
+  json.member("truncated", report.truncated);
 }
 
 inline void add_split(JsonWriter& json, std::string_view key, const TimeSplit& time) {

@@ -23,9 +23,10 @@ inline void add_counts(JsonWriter& json, const RunSummary& summary) {
     for (std::size_t kind = 0; kind < event_kind_count; ++kind)
       json.member(to_string(static_cast<EventKind>(kind)), summary.events[kind]);
   });
+  const bool truncated = !summary.complete;
   json.member("late", summary.late);
-  json.member("forced", summary.forced);
-  json.member("rings_missed", summary.rings_missed);
+  json.member("forced", known_count(summary.forced, truncated));
+  json.member("rings_missed", known_count(summary.rings_missed, truncated));
   json.key("drops").object([&] {
     for (const RunSummary::Drop& drop : summary.drops) json.text_key(drop.kind).value(drop.count);
   });
@@ -39,20 +40,21 @@ inline void add_counts(JsonWriter& json, const RunSummary& summary) {
         });
     });
   json.key("self").object([&] {
-    json.member("cpu_ns", summary.own_cpu_ns);
-    json.member("max_rss_bytes", summary.own_max_rss_bytes);
+    // 0 is unknown, also of a part of a recording.
+    json.member("cpu_ns", known_count(summary.own_cpu_ns, true));
+    json.member("max_rss_bytes", known_count(summary.own_max_rss_bytes, true));
   });
-  if (!summary.complete) json.member("truncated", true);
+  if (truncated) json.member("truncated", true);
 }
 
-inline void add_words(JsonWriter& json, const Accounting& words) {
+inline void add_words(JsonWriter& json, const Accounting& words, bool truncated) {
   json.key("words").object([&] {
-    json.member("written", words.written);
-    json.member("delivered", words.delivered);
-    json.member("lost", words.lost);
-    json.member("before_attach", words.before_attach);
-    json.member("corrupt", words.corrupt);
-    json.member("unread", words.unread);
+    json.member("written", known_count(words.written, truncated));
+    json.member("delivered", known_count(words.delivered, truncated));
+    json.member("lost", known_count(words.lost, truncated));
+    json.member("before_attach", known_count(words.before_attach, truncated));
+    json.member("corrupt", known_count(words.corrupt, truncated));
+    json.member("unread", known_count(words.unread, truncated));
   });
 }
 

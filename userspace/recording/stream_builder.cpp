@@ -5,6 +5,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/saturating_sum.hpp"
+#include "stream/records.hpp"
+
 namespace rtev {
 namespace {
 
@@ -141,6 +144,7 @@ void StreamBuilder::count(const Event& event, std::span<const std::byte> payload
   if (event.flags & flag_late) ++counted_.late;
   counted_.end_ns = std::max(counted_.end_ns, event.time);
   const std::uint32_t slot = Source::unpack(event.source).slot;
+  if (slot == 0 && event.kind == EventKind::lost) count_drop(event, payload);
   if (slot == 0 || slot >= ring_slots) return;
   if (slot >= rings_.size()) rings_.resize(slot + 1);
   if (event.kind != EventKind::lost) {
@@ -149,6 +153,22 @@ void StreamBuilder::count(const Event& event, std::span<const std::byte> payload
     std::memcpy(&loss, payload.data(), sizeof loss);
     if (static_cast<LossReason>(event.id) != LossReason::corrupt) rings_[slot].lost_words += loss.words;
   }
+}
+
+/// The kernel's buffers: of switches and wakeups together, and of samples.
+void StreamBuilder::count_drop(const Event& event, std::span<const std::byte> payload) {
+  Loss loss;
+  if (payload.size() != sizeof loss) return;
+  std::memcpy(&loss, payload.data(), sizeof loss);
+  const auto add = [&](std::string_view kind) {
+    auto drop = std::ranges::find(counted_.drops, kind, &RunSummary::Drop::kind);
+    if (drop == counted_.drops.end()) drop = counted_.drops.insert(drop, {.kind = std::string(kind)});
+    drop->count = saturating_sum(drop->count, loss.words);
+  };
+  const auto kind = lost_samples(event);
+  add(kind ? RunSummary::sample : RunSummary::scheduler);
+  if (kind == SampleKind::off_cpu) add(RunSummary::sample_off_cpu);
+  if (kind == SampleKind::allocation) add(RunSummary::sample_allocation);
 }
 
 void StreamBuilder::count_for_process(std::uint32_t slot) {

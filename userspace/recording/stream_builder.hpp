@@ -93,6 +93,7 @@ class StreamBuilder {
   };
 
   void count(const Event& event, std::span<const std::byte> payload);
+  void count_drop(const Event& event, std::span<const std::byte> payload);
   void count_for_process(std::uint32_t slot);
   void set_counted(ProcessIndex index, const Counted& counted);
 

@@ -174,7 +174,8 @@ std::string_view to_string(EventKind kind) {
 }
 
 std::string_view to_string(LossReason reason) {
-  static constexpr std::string_view names[] = {"overwritten", "corrupt", "dropped", "overflow", "unprobed", "samples"};
+  static constexpr std::string_view names[] = {"overwritten", "corrupt", "dropped",       "overflow",
+                                               "unprobed",    "samples", "sleep_samples", "allocation_samples"};
   return name_at(names, reason);
 }
 

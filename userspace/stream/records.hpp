@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "rtev/event.hpp"
@@ -185,6 +186,15 @@ enum class SampleKind : std::uint16_t {
 inline constexpr SampleKind last_sample_kind = SampleKind::allocation;
 /// "on-cpu", "off-cpu", "allocation".
 std::string_view to_string(SampleKind kind);
+
+/// Of a loss of samples: of which kind they were.
+constexpr std::optional<SampleKind> lost_samples(LossReason reason) {
+  if (reason < LossReason::samples || reason > LossReason::allocation_samples) return std::nullopt;
+  return static_cast<SampleKind>(static_cast<unsigned>(reason) - static_cast<unsigned>(LossReason::samples));
+}
+constexpr std::optional<SampleKind> lost_samples(const Event& event) {
+  return event.kind == EventKind::lost ? lost_samples(static_cast<LossReason>(event.id)) : std::nullopt;
+}
 
 /// Payload of EventKind::sample.
 struct Sample {

@@ -46,8 +46,11 @@ struct RunSummary {
   static constexpr std::string_view limited{"limited"};
   /// A kind that counts processes without a ring whose programs cannot be probed.
   static constexpr std::string_view unprobed{"unprobed"};
-  /// A kind that counts stack samples.
-  static constexpr std::string_view sample{"sample"};
+  /// A kind that counts stack samples, and those that count the ones of sleeps and of allocations among them.
+  static constexpr std::string_view sample{"sample"}, sample_off_cpu{"sample_off_cpu"},
+      sample_allocation{"sample_allocation"};
+  /// A kind that counts switches and wakeups, in a recording without its end.
+  static constexpr std::string_view scheduler{"scheduler"};
   /// A kind that counts events that were read and not written, because the end may not take longer.
   static constexpr std::string_view unwritten{"unwritten"};
   /// Kinds that count rings that are not read, by Unreadable. They are in rings_missed, too.
@@ -66,6 +69,15 @@ struct RunSummary {
   std::uint64_t own_max_rss_bytes = 0;
   bool complete = true;  ///< false: a recording without its end; only figures of its events are known
 };
+
+/// A count that is unknown if it is 0 and not all was seen: of what is missing, in a recording without its end, which
+/// has the totals.
+constexpr std::optional<std::uint64_t> known_count(std::uint64_t count, bool is_partial) {
+  return is_partial && count == 0 ? std::nullopt : std::optional{count};
+}
+constexpr std::optional<bool> known_flag(bool is_set, bool is_partial) {
+  return is_partial && !is_set ? std::nullopt : std::optional{is_set};
+}
 
 /// Destination of text or bytes. write() can block: slow readers slow the tracer down instead of filling its memory.
 class Output {

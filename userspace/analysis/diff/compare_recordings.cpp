@@ -332,6 +332,7 @@ DiffRun run_of(const RecordedRun& run) {
           .run_realtime_ns = run.run_realtime_ns,
           .start_ns = run.start_ns,
           .end_ns = run.end_ns,
+          .truncated = run.truncated,
           .scheduler_seen = run.scheduler_seen,
           .scheduler_dropped = run.scheduler_dropped,
           .samples_dropped = run.samples_dropped,

@@ -14,21 +14,23 @@ void add_run(JsonWriter& json, std::string_view key, const DiffRun& run) {
     json.text_or_null("host", run.host);
     json.text_or_null("kernel", run.kernel);
     add_span(json, run);
+    json.member("truncated", run.truncated);
     json.member("scheduler_seen", run.scheduler_seen);
-    json.member("scheduler_dropped", run.scheduler_dropped);
-    json.member("samples_dropped", run.samples_dropped);
-    json.member("rings_missed", run.rings_missed);
+    json.member("scheduler_dropped", known_count(run.scheduler_dropped, run.truncated));
+    json.member("samples_dropped", known_count(run.samples_dropped, run.truncated));
+    json.member("rings_missed", known_count(run.rings_missed, run.truncated));
     json.member("processes_left_out", run.processes_left_out);
   });
 }
 
-void add_side(JsonWriter& json, std::string_view key, const std::string& name, const DiffSide& side) {
+void add_side(JsonWriter& json, std::string_view key, const std::string& name, const DiffSide& side,
+              const DiffRun& run) {
   json.key(key).object([&] {
     json.member("name", std::string_view{name});
     json.member("processes", side.processes);
     json.member("running_ns", side.running_ns);
     json.member("slices", side.slices);
-    json.member("lost_words", side.lost_words);
+    json.member("lost_words", known_count(side.lost_words, run.truncated));
     json.member("lossy_share", side.lossy_share);
     json.member("longest_pause_ns", side.longest_pause_ns);
   });
@@ -48,12 +50,12 @@ void add_figure(JsonWriter& json, const DiffFigure& figure) {
   });
 }
 
-void add_program(JsonWriter& json, const DiffProgram& program) {
+void add_program(JsonWriter& json, const DiffProgram& program, const DiffReport& report) {
   json.object([&] {
     json.member("verdict", program.verdict());
     json.text_or_null("why_not", program.why_not);
-    add_side(json, "a", program.name_a, program.a);
-    add_side(json, "b", program.name_b, program.b);
+    add_side(json, "a", program.name_a, program.a, report.a);
+    add_side(json, "b", program.name_b, program.b, report.b);
     json.member("slice_ns", program.slice_ns);
     json.member("lacks_room", program.lacks_room);
     json.key("settings").array([&] {
@@ -97,7 +99,7 @@ std::string diff_json(const DiffReport& report) {
     add_run(json, "b", report.b);
     json.text_or_null("regression", report.regression());
     json.key("programs").array([&] {
-      for (const DiffProgram& program : report.programs) add_program(json, program);
+      for (const DiffProgram& program : report.programs) add_program(json, program, report);
     });
     json.values("only_a", report.only_a);
     json.values("only_b", report.only_b);

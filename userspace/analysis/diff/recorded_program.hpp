@@ -102,6 +102,7 @@ struct RecordedRun {
   std::uint64_t start_ns = 0, end_ns = 0;         ///< of what was read
   std::uint64_t slice_ns = 0;
   bool scheduler_seen = false;
+  bool truncated = false;  ///< its end is missing
   std::uint64_t scheduler_dropped = 0, samples_dropped = 0;
   std::uint64_t rings_missed = 0;
   std::uint64_t processes_left_out = 0;  ///< processes of programs that there was no room for

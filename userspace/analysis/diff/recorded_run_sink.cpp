@@ -95,7 +95,7 @@ void RecordedRunSink::add(const Event& event, const Batch& batch, const Registry
     }
     return;
   }
-  if (event.kind == EventKind::lost && event.id == static_cast<std::uint16_t>(LossReason::samples)) {
+  if (lost_samples(event)) {
     if (const auto loss = batch.payload_as<Loss>(event)) run_.samples_dropped += loss->words;
     return;
   }
@@ -307,6 +307,7 @@ void RecordedRunSink::summary(const RunSummary& summary, const Registry& registr
   run_.end_ns = last_ns_;
   run_.slice_ns = clock_.length_ns();
   run_.scheduler_dropped = dropped_.count();
+  run_.truncated = !summary.complete;
   run_.rings_missed = summary.rings_missed;
   run_.processes_left_out = left_out_.size();
   for (const auto& program : programs_) run_.programs.push_back(std::move(program->record));

@@ -49,8 +49,6 @@ void HtmlReportSink::consume(const Batch& batch, const Registry& registry) {
     series_.add(event, batch, registry);
     timelines_.add(event, batch, registry);
     last_ns_ = std::max(last_ns_, event.time);
-    if (event.kind != EventKind::lost || event.id != static_cast<std::uint16_t>(LossReason::samples)) continue;
-    if (const auto loss = batch.payload_as<Loss>(event)) lost_samples_ += loss->words;
   }
 }
 
@@ -88,7 +86,7 @@ HtmlReport HtmlReportSink::report(const Registry& registry) {
                                  .has_stacks = !report.profiles.empty(),
                                  .has_allocations = has_allocations,
                                  .is_cut = !run_.complete,
-                                 .lost_samples = lost_samples_,
+                                 .lacks = lacks_of(run_, registry),
                                  .input = input_});
   return report;
 }

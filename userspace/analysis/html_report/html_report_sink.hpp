@@ -78,7 +78,6 @@ class HtmlReportSink final : public Sink {
   Profile on_cpu_, off_cpu_, allocations_;
   RunHeader header_{};
   RunSummary run_{};
-  std::uint64_t lost_samples_ = 0;
   std::uint64_t last_ns_ = 0;
 };
 

@@ -415,41 +415,36 @@ class Findings {
   }
 
   void losses() {
-    std::vector<std::string> what;
-    const auto note = [&](std::uint64_t count, std::string_view singular, std::string_view plural) {
-      if (count > 0) what.push_back(fmt::format("{}", Counted{count, singular, plural}));
-    };
     const PausesReport::Counts& counts = from_.pauses.counts;
-    note(from_.stats.total.lost_words, "word of rings", "words of rings");
+    std::vector<Lack> lacks = from_.lacks;
+    const auto note = [&](std::uint64_t count, std::string_view singular, std::string_view plural) {
+      if (count > 0) lacks.push_back({Lack::Of::events, count, singular, plural});
+    };
     note(counts.words_before, "word overwritten before it was read", "words overwritten before they were read");
-    note(counts.rings_missed, "ring that could not be read", "rings that could not be read");
-    note(counts.scheduler_dropped, "scheduler event", "scheduler events");
     note(counts.unprobed, "gap of probes", "gaps of probes");
-    note(from_.lost_samples, "stack sample", "stack samples");
-    if (from_.is_cut) what.emplace_back("the end of the recording, which was cut");
+    const auto has = [&](Lack::Of of) { return std::ranges::find(lacks, of, &Lack::of) != lacks.end(); };
+    const bool lacks_events = has(Lack::Of::events) || from_.is_cut;
+    std::string what = lacks_text(lacks);
+    if (from_.is_cut) what += fmt::format("{}the end of the recording, which was cut", what.empty() ? "" : ", ");
+    Finding found{.score = Score::info, .section = "method"};
     if (what.empty()) {
-      found_.push_back({.score = Score::ok,
-                        .section = "method",
-                        .title = "Nothing was lost",
-                        .text = "All events of the time were read: the figures are complete."});
-      return;
+      found.score = Score::ok;
+      found.title = "Nothing was lost";
+      found.text = "All events of the time were read: the figures are complete.";
+    } else if (lacks_events || has(Lack::Of::scheduler)) {
+      found.score = lacks_events ? Score::warning : Score::info;
+      found.title = "Events are missing";
+      found.text = fmt::format("Missing: {}. Counts and sums are lower bounds.", what);
+      if (from_.stats.total.lost_words > 0) found.next = "Larger rings lose less: OCAMLRUNPARAM=e=20.";
+    } else if (has(Lack::Of::samples)) {
+      found.title = "Stack samples are missing";
+      found.text = fmt::format(
+          "All events were read: the figures are complete. Missing: {}, so shares of stacks are less exact.", what);
+    } else {
+      found.title = "Some events came late";
+      found.text = fmt::format("Nothing was lost. But there are {}: what lies around them may be wrong.", what);
     }
-    if (what.size() == 1 && from_.lost_samples > 0) {
-      found_.push_back({.score = Score::info,
-                        .section = "method",
-                        .title = "Stack samples are missing",
-                        .text = fmt::format("All events were read: the figures are complete. Missing: {}, so shares of "
-                                            "stacks are less exact.",
-                                            what.front())});
-      return;
-    }
-    const bool is_severe =
-        from_.stats.total.lost_words > 0 || counts.rings_missed > 0 || counts.words_before > 0 || from_.is_cut;
-    found_.push_back({.score = is_severe ? Score::warning : Score::info,
-                      .section = "method",
-                      .title = "Events are missing",
-                      .text = fmt::format("Missing: {}. Counts and sums are lower bounds.", fmt::join(what, ", ")),
-                      .next = from_.stats.total.lost_words > 0 ? "Larger rings lose less: OCAMLRUNPARAM=e=20." : ""});
+    found_.push_back(std::move(found));
   }
 
   static constexpr std::ptrdiff_t max_growing = 3;

@@ -13,6 +13,7 @@
 #include "analysis/stalls/stalls_report.hpp"
 #include "analysis/stats/stats_report.hpp"
 #include "analysis/tasks/tasks_report.hpp"
+#include "stream/losses.hpp"
 
 namespace rtev {
 
@@ -40,7 +41,7 @@ struct FindingSources {
   bool has_stacks = false;
   bool has_allocations = false;  ///< stacks of allocations
   bool is_cut = false;           ///< the end of the recording is missing
-  std::uint64_t lost_samples = 0;
+  std::vector<Lack> lacks{};
   std::string input{};  ///< a recording as an argument of a shell; empty: none
 };
 

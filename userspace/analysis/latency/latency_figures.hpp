@@ -75,6 +75,7 @@ struct LatencyReport {
   std::uint64_t run_ns = 0;                ///< when tracing began, CLOCK_MONOTONIC
   std::uint64_t run_realtime_ns = 0;       ///< CLOCK_REALTIME then; 0: unknown
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
+  bool truncated = false;                  ///< the end of the recording is missing: totals of what was lost are unknown
   bool scheduler_seen = false;             ///< else all time is unknown
   std::uint64_t scheduler_dropped = 0;     ///< switches and wakeups
   std::uint64_t rings_missed = 0;          ///< known at the end of a run

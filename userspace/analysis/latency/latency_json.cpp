@@ -16,7 +16,7 @@ std::string_view name_of(LatencyReport::Span span) {
   return name_at(names, span);
 }
 
-void add_figures(JsonWriter& out, const LatencyFigures& figures) {
+void add_figures(JsonWriter& out, const LatencyFigures& figures, bool truncated) {
   add_distribution(out, figures.wall);
   add_split(out, "time_ns", figures.split);
   out.key("on_cpu").object([&] { add_distribution(out, figures.on_cpu); });
@@ -24,23 +24,23 @@ void add_figures(JsonWriter& out, const LatencyFigures& figures) {
   out.key("blocked").object([&] { add_distribution(out, figures.blocked); });
   out.member("below_min", figures.below_min);
   add_unfinished(out, figures.unfinished);
-  out.member("lost_words", figures.lost_words);
-  out.member("unprobed", figures.unprobed);
-  out.member("lower_bound", figures.lower_bound());
+  out.member("lost_words", known_count(figures.lost_words, truncated));
+  out.member("unprobed", known_count(figures.unprobed, truncated));
+  out.member("lower_bound", known_flag(figures.lower_bound(), truncated));
 }
 
-void add_process(JsonWriter& out, const LatencyReport::Process& process) {
+void add_process(JsonWriter& out, const LatencyReport::Process& process, bool truncated) {
   out.member("pid", process.pid);
   out.member("comm", std::string_view{process.comm});
   out.member("exe", std::string_view{process.exe});
   out.member("ended", process.ended);
-  add_figures(out, process.figures);
+  add_figures(out, process.figures, truncated);
   out.key("domains").array([&] {
     for (const LatencyReport::Domain& domain : process.domains) {
       out.object([&] {
         out.member("domain", domain.domain);
         out.member("incarnations", domain.incarnations);
-        add_figures(out, domain.figures);
+        add_figures(out, domain.figures, truncated);
       });
     }
   });
@@ -58,21 +58,23 @@ std::string latency_json(const LatencyReport& report) {
     out.member("rule", std::string_view{report.rule == PauseRule::olly ? "olly" : "outermost"});
     out.member("min_ns", report.min_ns);
     out.member("scheduler_seen", report.scheduler_seen);
-    out.member("scheduler_dropped", report.scheduler_dropped);
-    out.member("rings_missed", report.rings_missed);
+    // The end of a run says what could not be read.
+    const bool has_no_end = report.truncated || report.span != LatencyReport::Span::run;
+    out.member("scheduler_dropped", known_count(report.scheduler_dropped, report.truncated));
+    out.member("rings_missed", known_count(report.rings_missed, has_no_end));
     out.member("ignored_events", report.ignored_events);
-    out.member("words_before", report.words_before);
-    out.member("lower_bound", report.lower_bound());
+    out.member("words_before", known_count(report.words_before, has_no_end));
+    out.member("lower_bound", known_flag(report.lower_bound(), report.truncated));
     add_utilization(out, report.utilization);
-    out.key("all").object([&] { add_figures(out, report.all); });
+    out.key("all").object([&] { add_figures(out, report.all, report.truncated); });
     out.key("processes").array([&] {
       for (const LatencyReport::Process& process : report.processes) {
-        out.object([&] { add_process(out, process); });
+        out.object([&] { add_process(out, process, report.truncated); });
       }
     });
     out.key("others").object([&] {
       out.member("domains", report.other_domains);
-      add_figures(out, report.others);
+      add_figures(out, report.others, report.truncated);
     });
   });
   return std::string{out.text()} + '\n';

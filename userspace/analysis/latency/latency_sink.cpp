@@ -50,6 +50,7 @@ void Latency::summary(const RunSummary& summary, const Registry& registry) {
   dropped_.add(summary);
   own_.summary(summary);
   rings_missed_ = summary.rings_missed;
+  truncated_ = !summary.complete;
   words_before_ = words_overwritten_before(summary, registry);
   write(report(registry));
 }
@@ -293,6 +294,7 @@ LatencyReport Latency::report_of(LatencyReport::Span span, std::uint64_t from_ns
                        .run_realtime_ns = run_realtime_ns_,
                        .start_ns = std::max(from_ns, start_ns_),
                        .end_ns = std::max(to_ns, start_ns_),
+                       .truncated = truncated_,
                        .scheduler_seen = time_.switches_seen(),
                        .scheduler_dropped = dropped_.count(),
                        .rings_missed = rings_missed_,

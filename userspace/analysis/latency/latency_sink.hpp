@@ -125,6 +125,7 @@ class Latency final : public Sink, private PauseListener {
   DroppedEvents dropped_;
   OwnShare own_;
   std::uint64_t rings_missed_ = 0;
+  bool truncated_ = false;
   std::uint64_t words_before_ = 0;
 };
 

@@ -44,13 +44,13 @@ class PausesJson {
       add_unfinished(json_, counts.unfinished);
       json_.member("ends_without_begin", counts.ends_without_begin);
       json_.member("ignored_events", counts.ignored_events);
-      json_.member("lost_words", counts.lost_words);
-      json_.member("unprobed", counts.unprobed);
-      json_.member("rings_missed", counts.rings_missed);
-      json_.member("words_before", counts.words_before);
+      json_.member("lost_words", known_count(counts.lost_words, report_.truncated));
+      json_.member("unprobed", known_count(counts.unprobed, report_.truncated));
+      json_.member("rings_missed", known_count(counts.rings_missed, report_.truncated));
+      json_.member("words_before", known_count(counts.words_before, report_.truncated));
       json_.member("scheduler_seen", counts.scheduler_seen);
       json_.member("all_switches_seen", counts.all_switches_seen);
-      json_.member("scheduler_dropped", counts.scheduler_dropped);
+      json_.member("scheduler_dropped", known_count(counts.scheduler_dropped, report_.truncated));
       json_.member("scheduler_contradictions", counts.scheduler_contradictions);
     });
   }
@@ -162,7 +162,7 @@ class PausesJson {
   }
 
   void wait(const CpuWait& wait) {
-    json_.member("ns", wait.ns);
+    json_.member("ns", known_count(wait.ns, !report_.counts.scheduler_seen));
     json_.member("cpu", wait.cpu < 0 ? std::nullopt : std::optional{wait.cpu});
     constexpr std::array<std::string_view, 3> had{"throughout", "first", "last"};
     json_.member("had", had[static_cast<std::size_t>(wait.had)]);
@@ -174,11 +174,12 @@ class PausesJson {
   }
 
   void scheduling(const SchedulingDetail& detail) {
-    json_.member("preempted", detail.preempted());
-    json_.member("blocked", detail.blocked());
-    json_.member("longest_block_ns", detail.longest_block_ns());
-    json_.member("woken", detail.woken());
-    json_.member("migrations", detail.migrations());
+    const bool is_unknown = !report_.counts.scheduler_seen;
+    json_.member("preempted", known_count(detail.preempted(), is_unknown));
+    json_.member("blocked", known_count(detail.blocked(), is_unknown));
+    json_.member("longest_block_ns", known_count(detail.longest_block_ns(), is_unknown));
+    json_.member("woken", known_count(detail.woken(), is_unknown));
+    json_.member("migrations", known_count(detail.migrations(), is_unknown));
     json_.key("waits_for_cpu").array([&] {
       for (const SchedulingDetail::CpuCompetitor& competitor : detail.competitors()) {
         json_.object([&] {
@@ -188,8 +189,8 @@ class PausesJson {
         });
       }
     });
-    json_.member("other_waits_for_cpu_ns", detail.other_competitors_ns());
-    json_.member("unknown_waits_for_cpu_ns", detail.unknown_competitors_ns());
+    json_.member("other_waits_for_cpu_ns", known_count(detail.other_competitors_ns(), is_unknown));
+    json_.member("unknown_waits_for_cpu_ns", known_count(detail.unknown_competitors_ns(), is_unknown));
     json_.key("wakers").array([&] {
       for (const SchedulingDetail::Waker& waker : detail.wakers()) {
         json_.object([&] {

@@ -54,6 +54,7 @@ struct PausesReport {
   std::uint64_t run_ns = 0;                ///< when tracing began, CLOCK_MONOTONIC
   std::uint64_t run_realtime_ns = 0;       ///< CLOCK_REALTIME then; 0: unknown
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
+  bool truncated = false;                  ///< the end of the recording is missing: totals of what was lost are unknown
   std::uint64_t min_ns = 0;
   std::size_t top = 0;
   bool full = false;                   ///< text with all details

@@ -38,6 +38,7 @@ void Pauses::summary(const RunSummary& summary, const Registry& registry) {
   registry_ = nullptr;
   dropped_.add(summary);
   own_.summary(summary);
+  truncated_ = !summary.complete;
   counts_.rings_missed = summary.rings_missed;
   counts_.words_before = words_overwritten_before(summary, registry);
 }
@@ -48,6 +49,7 @@ PausesReport Pauses::report() const {
                       .run_realtime_ns = header_.start_realtime_ns,
                       .start_ns = header_.begin_ns(),
                       .end_ns = last_ns_,
+                      .truncated = truncated_,
                       .min_ns = options_.min_ns,
                       .top = options_.top,
                       .full = options_.full,

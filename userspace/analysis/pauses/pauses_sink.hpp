@@ -71,6 +71,7 @@ class Pauses final : public Sink, private PauseConsumer {
   std::vector<UnfinishedPause> unfinished_;  ///< longest first
   PausesReport::Counts counts_{};
   DroppedEvents dropped_;
+  bool truncated_ = false;
   OwnShare own_;
   const Registry* registry_ = nullptr;  ///< while events come
   StackTable no_stacks_;

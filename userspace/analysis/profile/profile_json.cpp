@@ -27,7 +27,7 @@ class Json {
       value(sum_of(report_.all));
       json_.member("incomplete", report_.incomplete);
       json_.member("unknown_process", report_.unknown_process);
-      json_.member("dropped", report_.dropped);
+      json_.member("dropped", known_count(report_.dropped, report_.truncated));
       json_.member("without_room", report_.without_room);
       if (report_.kind == SampleKind::allocation) {
         allocations();

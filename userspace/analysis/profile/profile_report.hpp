@@ -97,6 +97,7 @@ struct ProfileReport {
   std::uint64_t run_ns = 0;                ///< when tracing began, CLOCK_MONOTONIC
   std::uint64_t run_realtime_ns = 0;       ///< CLOCK_REALTIME then; 0: unknown
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
+  bool truncated = false;                  ///< the end of the recording is missing: totals of what was lost are unknown
   SampleKind kind = SampleKind::on_cpu;
   ProfileBy by = ProfileBy::function;
   std::optional<SpanCondition> in{};  ///< the samples of SampleSide::inside lie in these
@@ -107,7 +108,7 @@ struct ProfileReport {
   SampleValue gc{};                                ///< of all
   std::uint64_t incomplete = 0;                    ///< samples whose stack lacks its outer part
   std::uint64_t unknown_process = 0;               ///< samples
-  std::uint64_t dropped = 0;                       ///< samples that are missing
+  std::uint64_t dropped = 0;                       ///< samples of its kind that are missing
   std::uint64_t undecided = 0;                     ///< samples of spans whose length is unknown; in no figure
   std::uint64_t without_room = 0;                  ///< samples whose stacks were not kept
   std::array<std::uint64_t, 3> samples_of_kind{};  ///< in the stream, by SampleKind

@@ -56,8 +56,8 @@ void Profile::consume(const Batch& batch, const Registry& registry) {
         if (options_.kind == SampleKind::allocation) counter(event, registry);
         continue;
       case EventKind::lost:
-        if (event.id == static_cast<std::uint16_t>(LossReason::samples)) {
-          if (const auto loss = batch.payload_as<Loss>(event)) dropped_ += loss->words;
+        if (const auto kind = lost_samples(event)) {
+          if (const auto loss = batch.payload_as<Loss>(event); loss && kind == options_.kind) dropped_ += loss->words;
           continue;
         }
         break;
@@ -79,6 +79,7 @@ void Profile::consume(const Batch& batch, const Registry& registry) {
 
 void Profile::summary(const RunSummary& summary, const Registry& registry) {
   last_ns_ = std::max(last_ns_, summary.end_ns);
+  truncated_ = !summary.complete;
   registry_ = &registry;
   activity_.finish(last_ns_);
   registry_ = nullptr;
@@ -223,6 +224,7 @@ ProfileReport Profile::report(const Registry& registry) const {
                        .run_realtime_ns = header_.start_realtime_ns,
                        .start_ns = header_.begin_ns(),
                        .end_ns = last_ns_,
+                       .truncated = truncated_,
                        .kind = options_.kind,
                        .by = options_.by,
                        .in = options_.in,

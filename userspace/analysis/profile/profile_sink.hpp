@@ -102,6 +102,7 @@ class Profile final : public Sink, private DomainActivity::Observer {
   const Registry* registry_ = nullptr;  ///< while events come
   RunHeader header_{};
   std::uint64_t last_ns_ = 0;
+  bool truncated_ = false;
 };
 
 }  // namespace rtev

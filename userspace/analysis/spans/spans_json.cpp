@@ -53,7 +53,7 @@ std::string spans_json(const SpansReport& report) {
     json.member("pattern", report.pattern);
     json.member("min_ns", report.min_ns);
     json.member("scheduler_seen", report.scheduler_seen);
-    json.member("lost_words", report.lost_words);
+    json.member("lost_words", known_count(report.lost_words, report.truncated));
     json.member("ungrouped", report.ungrouped);
     json.key("spans").array([&] {
       for (const SpanGroup& group : report.groups) json.object([&] { add_group(json, group, report.stacks); });

@@ -60,6 +60,7 @@ struct SpansReport {
   std::uint64_t run_ns = 0;                ///< when tracing began, CLOCK_MONOTONIC
   std::uint64_t run_realtime_ns = 0;       ///< CLOCK_REALTIME then; 0: unknown
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
+  bool truncated = false;                  ///< the end of the recording is missing: totals of what was lost are unknown
   std::string pattern{};                   ///< that the names match
   std::uint64_t min_ns = 0;                ///< shorter ones are only counted
   std::string input{};                     ///< a recording as an argument of a shell; empty: none

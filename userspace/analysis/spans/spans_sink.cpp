@@ -65,6 +65,7 @@ void Spans::consume(const Batch& batch, const Registry& registry) {
 
 void Spans::summary(const RunSummary& summary, const Registry& registry) {
   last_ns_ = std::max(last_ns_, summary.end_ns);
+  truncated_ = !summary.complete;
   registry_ = &registry;
   finder_.finish(last_ns_);
   for (const auto& [key, domain] : domains_) {
@@ -269,6 +270,7 @@ SpansReport Spans::report() const {
                      .run_realtime_ns = header_.start_realtime_ns,
                      .start_ns = header_.begin_ns(),
                      .end_ns = last_ns_,
+                     .truncated = truncated_,
                      .pattern = options_.pattern,
                      .min_ns = options_.min_ns,
                      .input = options_.input,

@@ -113,6 +113,7 @@ class Spans final : public Sink, private PauseListener {
   const Registry* registry_ = nullptr;  ///< while events come
   RunHeader header_{};
   std::uint64_t last_ns_ = 0;
+  bool truncated_ = false;
 };
 
 }  // namespace rtev

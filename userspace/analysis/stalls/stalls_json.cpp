@@ -53,7 +53,7 @@ std::string stalls_json(const StallsReport& report) {
     json.member("scheduler_seen", report.scheduler_seen);
     json.member("syscalls_seen", report.syscalls_seen);
     json.member("sample_interval_ns", report.sample_interval_ns);
-    json.member("scheduler_dropped", report.scheduler_dropped);
+    json.member("scheduler_dropped", known_count(report.scheduler_dropped, report.truncated));
     json.member("turns_ns", report.turns_ns);
     json.member("unknown_ns", report.unknown_ns);
     json.member("not_followed", report.not_followed);

@@ -57,6 +57,7 @@ struct StallsReport {
   std::uint64_t run_ns = 0;                ///< when tracing began, CLOCK_MONOTONIC
   std::uint64_t run_realtime_ns = 0;       ///< CLOCK_REALTIME then; 0: unknown
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
+  bool truncated = false;                  ///< the end of the recording is missing: totals of what was lost are unknown
   std::uint64_t min_ns = 0;                ///< shorter turns are no stalls
   std::size_t top = 0;                     ///< of text: the most stalls that it lists; 0: up to ten, on one screen
   bool full = false;                       ///< text with all that is known of each stall

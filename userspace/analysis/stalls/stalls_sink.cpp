@@ -278,6 +278,7 @@ void Stalls::summary(const RunSummary& summary, const Registry& registry) {
   report_.run_realtime_ns = header_.start_realtime_ns;
   report_.start_ns = header_.begin_ns();
   report_.end_ns = last_ns_;
+  report_.truncated = !summary.complete;
   report_.min_ns = options_.min_ns;
   report_.top = options_.top;
   report_.full = options_.full;

@@ -22,8 +22,8 @@ void add_counts(JsonWriter& json, std::string_view name, const std::array<std::u
   });
 }
 
-void add_missing(JsonWriter& json, const Missing& missing) {
-  json.member("lower_bound", missing.any());
+void add_missing(JsonWriter& json, const Missing& missing, bool truncated) {
+  json.member("lower_bound", known_flag(missing.any(), truncated));
   json.key("because").array([&] {
     if (missing.lost) json.value("lost");
     if (missing.paused) json.value("paused");
@@ -65,7 +65,7 @@ void add_trend(JsonWriter& json, std::string_view name, const Trend& trend) {
 }
 
 /// The members that domains, processes and sums have in common.
-void add_figures(JsonWriter& json, const StatsFigures& figures) {
+void add_figures(JsonWriter& json, const StatsFigures& figures, bool truncated) {
   json.member("wall_ns", figures.wall_ns);
   json.member("domain_ns", figures.domain_ns);
   json.member("cpu_ns", figures.cpu_ns);
@@ -91,27 +91,27 @@ void add_figures(JsonWriter& json, const StatsFigures& figures) {
   add_heap(json, figures);
   json.member("user_events", figures.user_events);
   json.member("events", figures.events);
-  json.member("losses", figures.losses);
-  json.member("lost_words", figures.lost_words);
-  add_missing(json, figures.missing);
+  json.member("losses", known_count(figures.losses, truncated));
+  json.member("lost_words", known_count(figures.lost_words, truncated));
+  add_missing(json, figures.missing, truncated);
 }
 
-void add_domain(JsonWriter& json, const DomainStats& domain) {
+void add_domain(JsonWriter& json, const DomainStats& domain, bool truncated) {
   json.object([&] {
     json.member("domain", domain.domain);
     json.member("incarnation", domain.incarnation);
     json.member("ended", domain.ended);
     json.member("begin_ns", domain.begin_ns);
-    add_figures(json, domain.figures);
+    add_figures(json, domain.figures, truncated);
   });
 }
 
 /// Sums, and over how many they are.
 void add_sum(JsonWriter& json, std::string_view name, std::string_view what, std::uint64_t count,
-             const StatsFigures& figures) {
+             const StatsFigures& figures, bool truncated) {
   json.key(name).object([&] {
     json.member(what, count);
-    add_figures(json, figures);
+    add_figures(json, figures, truncated);
   });
 }
 
@@ -139,7 +139,7 @@ void add_buckets(JsonWriter& json, const ProcessStats& process) {
   });
 }
 
-void add_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning) {
+void add_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning, bool truncated) {
   json.object([&] {
     json.member("pid", process.pid);
     json.member("comm", process.comm);
@@ -151,7 +151,7 @@ void add_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning) 
     json.member("begin_ns", process.begin_ns);
     json.member("cpu_since_ns", process.cpu_since_ns);
     json.member("max_rss_bytes", process.max_rss_bytes);
-    add_figures(json, process.figures);
+    add_figures(json, process.figures, truncated);
     add_trend(json, "heap_words", process.heap_words);
     add_trend(json, "live_words", process.live_words);
     json.key("cycles").object([&] {
@@ -165,13 +165,13 @@ void add_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning) 
     add_user_events(json, process);
     add_buckets(json, process);
     json.key("domains").array([&] {
-      for (const DomainStats& domain : process.domains) add_domain(json, domain);
+      for (const DomainStats& domain : process.domains) add_domain(json, domain, truncated);
     });
-    add_sum(json, "other_domains", "domains", process.other_domain_count, process.other_domains);
+    add_sum(json, "other_domains", "domains", process.other_domain_count, process.other_domains, truncated);
   });
 }
 
-void add_program(JsonWriter& json, const ProgramStats& program) {
+void add_program(JsonWriter& json, const ProgramStats& program, bool truncated) {
   json.object([&] {
     json.text_or_null("comm", program.key.empty() ? std::string_view() : program.comm);
     json.text_or_null("exe", program.key.empty() ? std::string_view() : program.exe);
@@ -180,7 +180,7 @@ void add_program(JsonWriter& json, const ProgramStats& program) {
     json.member("heaps_rising", program.rising);
     json.member("max_heap_words", program.max_heap_words);
     json.member("max_rss_bytes", program.max_rss_bytes);
-    add_figures(json, program.figures);
+    add_figures(json, program.figures, truncated);
   });
 }
 
@@ -191,8 +191,8 @@ std::string stats_json(const StatsReport& report, bool gc_tuning) {
   json.object([&] {
     add_head(json, "stats", report);
     json.member("scheduler_seen", report.scheduler_seen);
-    json.member("switches_dropped", report.switches_dropped);
-    json.member("rings_missed", report.rings_missed);
+    json.member("switches_dropped", known_count(report.switches_dropped, report.truncated));
+    json.member("rings_missed", known_count(report.rings_missed, report.truncated));
     json.member("ignored_events", report.ignored_events);
     add_utilization(json, report.utilization);
     json.key("allocators").array([&] {
@@ -205,13 +205,13 @@ std::string stats_json(const StatsReport& report, bool gc_tuning) {
       }
     });
     json.key("processes").array([&] {
-      for (const ProcessStats& process : report.processes) add_process(json, process, gc_tuning);
+      for (const ProcessStats& process : report.processes) add_process(json, process, gc_tuning, report.truncated);
     });
-    add_sum(json, "other_processes", "processes", report.other_process_count, report.other_processes);
+    add_sum(json, "other_processes", "processes", report.other_process_count, report.other_processes, report.truncated);
     json.key("programs").array([&] {
-      for (const ProgramStats& program : report.programs) add_program(json, program);
+      for (const ProgramStats& program : report.programs) add_program(json, program, report.truncated);
     });
-    add_sum(json, "total", "processes", report.process_count, report.total);
+    add_sum(json, "total", "processes", report.process_count, report.total, report.truncated);
   });
   return std::string{json.text()} + '\n';
 }

@@ -46,6 +46,7 @@ void Stats::summary(const RunSummary& summary, const Registry& registry) {
   allocators_.summary(summary, registry);
   now_ns_ = std::max(now_ns_, summary.end_ns);
   rings_missed_ = summary.rings_missed;
+  truncated_ = !summary.complete;
   for (const RunSummary::Drop& drop : summary.drops) {
     if (drop.kind == to_string(EventKind::sched_switch)) switches_dropped_ = drop.count;
   }

@@ -117,6 +117,7 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   std::uint64_t switches_since_ns_ = 0;  ///< none are missing from then on
   std::uint64_t switches_dropped_ = 0;
   std::uint64_t rings_missed_ = 0;
+  bool truncated_ = false;
   bool scheduler_seen_ = false;
   Allocators allocators_;
 };

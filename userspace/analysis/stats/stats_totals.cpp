@@ -123,6 +123,7 @@ StatsReport Stats::report(const Registry& registry) {
       .run_realtime_ns = run_realtime_ns_,
       .start_ns = start_ns_,
       .end_ns = std::max(now_ns_, start_ns_),
+      .truncated = truncated_,
       .other_process_count = other_process_count_,
       .other_did_nothing = other_did_nothing_,
       .other_processes = other_processes_,

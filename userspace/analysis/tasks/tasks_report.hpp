@@ -81,6 +81,7 @@ struct TasksReport {
   std::uint64_t min_ns = 0;                ///< shorter runs are only counted
   bool full = false;                       ///< text with all runs, waits and operations
   std::string input{};                     ///< a recording as an argument of a shell; empty: none
+  bool truncated = false;                  ///< the end of the recording is missing: totals of what was lost are unknown
   bool scheduler_seen = false;             ///< else the time of runs is unknown
   std::uint64_t lost_words = 0;            ///< of rings
   std::uint64_t not_followed = 0;          ///< events of tasks, and programs, that there was no room for

@@ -262,6 +262,7 @@ void Tasks::summary(const RunSummary& summary, const Registry& registry) {
   report_.run_realtime_ns = header_.start_realtime_ns;
   report_.start_ns = header_.begin_ns();
   report_.end_ns = last_ns_;
+  report_.truncated = !summary.complete;
   report_.min_ns = options_.min_ns;
   report_.full = options_.full;
   report_.input = options_.input;

@@ -75,7 +75,7 @@ void ChromeSink::summary(const RunSummary& summary, const Registry& registry) {
   json.member("end", summary.end_ns);
   add_counts(json, summary);
   json.member("processes", processes);
-  add_words(json, words);
+  add_words(json, words, !summary.complete);
   event_.finish();
   out_.cut(out_.size() - ChromeEvent::separator.size());
   out_.add("\n]\n");

@@ -190,12 +190,12 @@ void CsvSink::add_ring_event(const Event& event, const Batch& batch) {
 
 void CsvSink::add_loss(const Event& event, const Loss& loss) {
   const auto reason = static_cast<LossReason>(event.id);
-  const bool is_of_words = reason != LossReason::dropped && reason != LossReason::samples;
+  const bool is_of_words = reason != LossReason::dropped && !lost_samples(reason);
   CsvRow row{.kind = "loss",
              .begin_ns = loss.from_ns != 0 ? loss.from_ns : loss.to_ns,
-             .name = is_of_words                     ? "ring"
-                     : reason == LossReason::samples ? "samples"
-                                                     : "scheduler",
+             .name = is_of_words            ? "ring"
+                     : lost_samples(reason) ? "samples"
+                                            : "scheduler",
              .value = csv_number(loss.words),
              .unit = is_of_words ? words : "records",
              .state = to_string(reason)};

@@ -56,7 +56,7 @@ void add_thread_details(JsonWriter& json, const Thread& thread) {
   if (thread.tracked) json.member("tracked", true);
 }
 
-void add_figures(JsonWriter& json, const ProcessInfo& info) {
+void add_figures(JsonWriter& json, const ProcessInfo& info, bool truncated) {
   json.member("pid", info.pid);
   json.member("comm", info.comm);
   json.member("exe", info.exe);
@@ -65,10 +65,10 @@ void add_figures(JsonWriter& json, const ProcessInfo& info) {
   json.text_or_null("version", info.version);
   json.member("family_source", to_string(info.family_source));
   json.member("ring", to_string(info.ring));
-  json.member("domains", info.domains);
+  json.member("domains", known_count(info.domains, truncated));
   json.key("max_rss_bytes");
   info.max_rss_bytes != 0 ? json.value(info.max_rss_bytes) : json.value(nullptr);
-  add_words(json, info.words);
+  add_words(json, info.words, truncated);
   json.member("events", info.words.events);
   if (info.missed.sum() != 0) json.member("rings_missed", info.missed.sum());
   if (info.left_alone.times == 0) return;
@@ -181,7 +181,7 @@ void JsonlSink::lost(const Event& event, const Loss& loss) {
     const std::uint16_t stream = Source::unpack(event.source).domain;
     json_.member("buffer", stream - std::min(stream, first_sched_stream));
   }
-  const bool is_of_words = reason != LossReason::dropped && reason != LossReason::samples;
+  const bool is_of_words = reason != LossReason::dropped && !lost_samples(reason);
   json_.member(is_of_words ? "words" : "records", loss.words);
   json_.key("from");
   loss.from_ns != 0 ? json_.value(loss.from_ns) : json_.value(nullptr);
@@ -306,17 +306,18 @@ void JsonlSink::sample(const Event& event, const Sample& sample, const Registry&
 }
 
 void JsonlSink::summary(const RunSummary& summary, const Registry& registry) {
+  const bool truncated = !summary.complete;
   json_.object([&] {
     json_.plain_member("type", "summary");
     json_.member("end", summary.end_ns);
     json_.member("duration_ns", summary.end_ns - std::min(summary.end_ns, start_ns_));
     add_counts(json_, summary);
     json_.key("processes").array([&] {
-      for (const ProcessInfo& info : registry.processes()) json_.object([&] { add_figures(json_, info); });
+      for (const ProcessInfo& info : registry.processes()) json_.object([&] { add_figures(json_, info, truncated); });
     });
     json_.key("others").object([&] {
       json_.member("processes", registry.others().count);
-      add_words(json_, registry.others().words);
+      add_words(json_, registry.others().words, truncated);
       json_.member("events", registry.others().words.events);
     });
   });

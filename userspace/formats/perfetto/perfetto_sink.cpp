@@ -145,10 +145,12 @@ void PerfettoSink::summary(const RunSummary& summary, const Registry& registry) 
       if (summary.events[kind] != 0) add_named_detail(message, name, summary.events[kind]);
     }
     for (const RunSummary::Drop& drop : summary.drops) add_named_detail(message, "dropped: " + drop.kind, drop.count);
-    add_named_detail(message, "words lost", words_lost(registry));
     add_named_detail(message, "late", summary.late);
-    add_named_detail(message, "forced", summary.forced);
-    add_named_detail(message, "rings missed", summary.rings_missed);
+    for (const auto& [name, count] : {std::pair{"words lost", words_lost(registry)},
+                                      {"forced", summary.forced},
+                                      {"rings missed", summary.rings_missed}}) {
+      if (const auto known = known_count(count, !summary.complete)) add_named_detail(message, name, *known);
+    }
   });
   packets_.hand_out();
 }

@@ -361,7 +361,7 @@ function method() {
     table(
       "what was lost",
       [["what", "text"], ["count"]],
-      () => rows.map(([what, count]) => [what, grouped(count)]),
+      () => rows.map(([what, count]) => [what, known(count, grouped)]),
       true,
     ),
     html(

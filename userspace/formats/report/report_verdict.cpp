@@ -154,8 +154,14 @@ class ReportHead {
                      Percent{total.promoted_words, total.minor_words}));
     tile("minor collections", fmt::format("{}", Grouped{total.minor_collections}),
          fmt::format("{}", Counted{total.major_cycles, "major cycle", "major cycles"}));
-    tile("lost of rings", total.lost_words == 0 ? "nothing" : fmt::format("{}", Grouped{total.lost_words}),
-         total.lost_words == 0 ? fmt::format("all of {}", Counted{total.events, "event", "events"}) : "words");
+    const bool is_known = !report_.stats.truncated;
+    tile("lost of rings",
+         total.lost_words > 0 ? fmt::format("{}", Grouped{total.lost_words})
+         : is_known           ? "nothing"
+                              : "unknown",
+         total.lost_words > 0
+             ? "words"
+             : fmt::format("{}{}", is_known ? "all of " : "", Counted{total.events, "event", "events"}));
     html_ += "</dl></section>\n";
   }
 

@@ -9,6 +9,7 @@
 
 #include "base/text_format.hpp"
 #include "formats/text/run_warnings.hpp"
+#include "stream/losses.hpp"
 
 namespace rtev {
 namespace {
@@ -21,12 +22,24 @@ struct Total {
 };
 
 Total total_of(const Registry& registry) {
-  Total total{.processes = registry.others().count, .words = registry.others().words};
-  for (const ProcessInfo& info : registry.processes()) {
-    ++total.processes;
-    total.words += info.words;
+  return {
+      .processes = registry.others().count + static_cast<std::uint64_t>(std::ranges::distance(registry.processes())),
+      .words = words_of_all(registry)};
+}
+
+/// How the headline ends. `is_lacking`: lines that say more follow.
+void add_lacks(TextBuffer& out, std::vector<Lack> lacks, bool is_lacking) {
+  constexpr std::size_t max_lacks = 3;
+  const std::size_t count = lacks.size();
+  if (!is_lacking) {
+    out.add(", nothing lost, nothing dropped");
+    if (count > 0) print(out, "; {}", lacks_text(lacks));
+  } else if (count > 0) {
+    lacks.resize(std::min(count, max_lacks));
+    print(out, "; missing: {}", lacks_text(lacks));
+    if (count > max_lacks) print(out, " and {}", Counted{count - max_lacks, "other kind", "other kinds"});
   }
-  return total;
+  out.add('\n');
 }
 
 void add_headline(TextBuffer& out, const RunSummary& summary, const Total& total) {
@@ -46,10 +59,16 @@ std::string_view version_of(const ProcessInfo& info) {
 /// Execs seen: distinguishes the images of one pid.
 constexpr std::size_t exec_width = 6;
 
-/// Columns that most runs do not need.
+/// Columns that most runs do not need, and whether figures are known: a recording without its end has those of events.
 struct Columns {
-  bool execs, unread;
+  bool execs, unread, truncated;
 };
+
+/// "1,234"; "1,234+" if more may be missing, and "?" if none is known of.
+std::string count_text(std::uint64_t count, bool truncated) {
+  if (!truncated) return fmt::format("{}", Grouped{count});
+  return count == 0 ? "?" : fmt::format("{}+", Grouped{count});
+}
 
 void add_row(TextBuffer& out, const ProcessInfo& info, const Columns& columns) {
   print(out, "{:>7}", info.pid);
@@ -59,9 +78,10 @@ void add_row(TextBuffer& out, const ProcessInfo& info, const Columns& columns) {
   out.add(' ');
   add_column(out, version_of(info), 7);
   const Accounting& words = info.words;
-  print(out, "{:>4} {:>14} {:>14} {:>12} {:>12} {:>12}", Grouped{info.domains}, Grouped{words.events},
-        Grouped{words.delivered}, Grouped{words.lost}, Grouped{words.before_attach}, Grouped{words.corrupt});
-  if (columns.unread) print(out, " {:>12}", Grouped{words.unread});
+  const auto known = [&](std::uint64_t count) { return count_text(count, columns.truncated); };
+  print(out, "{:>4} {:>14} {:>14} {:>12} {:>12} {:>12}", known(info.domains), Grouped{words.events},
+        known(words.delivered), known(words.lost), known(words.before_attach), known(words.corrupt));
+  if (columns.unread) print(out, " {:>12}", known(words.unread));
   if (info.ring == RingState::unreadable) out.add("  ring not read");
   out.add('\n');
 }
@@ -98,12 +118,13 @@ void add_rest(TextBuffer& out, const Total& total, const std::vector<const Proce
   out.add('\n');
 }
 
-void add_table(TextBuffer& out, const Registry& registry, const Total& total) {
+void add_table(TextBuffer& out, const Registry& registry, const Total& total, bool truncated) {
   if (total.processes == 0) return;
   const std::vector<const ProcessInfo*> rows = rows_of(registry);
   const Columns columns{
       .execs = std::ranges::any_of(rows, [](const ProcessInfo* info) { return info->exec_generation > 0; }),
-      .unread = total.words.unread > 0};
+      .unread = total.words.unread > 0,
+      .truncated = truncated};
   print(out, "\n{:>7}{:>{}} COMM            RUNTIME{:>4}{:>15}{:>15}{:>13}{:>13}{:>13}{:>{}}\n", "PID",
         columns.execs ? "EXECS" : "", columns.execs ? exec_width : 0, "DOM", "EVENTS", "WORDS", "LOST", "BEFORE",
         "CORRUPT", columns.unread ? "UNREAD" : "", columns.unread ? 13 : 0);
@@ -146,9 +167,9 @@ std::string summary_text(const RunSummary& summary, const Registry& registry, bo
   const Total total = total_of(registry);
   const bool is_lacking = add_warnings(warnings, summary, registry, total.words, output);
   add_headline(out, summary, total);
-  out.add(is_lacking ? "\n" : ", nothing lost, nothing dropped\n");
+  add_lacks(out, lacks_of(summary, registry), is_lacking);
   if (!is_lacking && !full) return std::string{out.text()};
-  add_table(out, registry, total);
+  add_table(out, registry, total, !summary.complete);
   add_events(out, summary);
   out.add(warnings.text());
   add_late(out, summary);

@@ -42,6 +42,7 @@ class Warnings {
     add_words();
     add_rings();
     add_probes();
+    add_samples();
     add_drops();
     if (summary_.forced > 0)
       warn(fmt::format("too many events waited to be sorted, so they were delivered early {}: some may be out of order",
@@ -173,21 +174,31 @@ class Warnings {
          " read but not written: the output took too long at the end", slow_reader_or(less_or_file()));
   }
 
+  void add_samples() {
+    const std::uint64_t all = drops(RunSummary::sample), sleeps = drops(RunSummary::sample_off_cpu),
+                        allocations = drops(RunSummary::sample_allocation),
+                        others = all - std::min(all, sleeps + allocations);
+    static constexpr std::string_view limits =
+        ": a process took more than it may, or their buffer in the kernel was full";
+    warn({others, "stack sample was dropped", "stack samples were dropped"}, limits, "take fewer (--stack-rate)");
+    warn({sleeps, "stack sample of a sleep was dropped", "stack samples of sleeps were dropped"}, limits,
+         "take those of longer sleeps only (--off-cpu)");
+    warn({allocations, "stack sample of an allocation was dropped", "stack samples of allocations were dropped"},
+         ": their buffer in the kernel was full", "");
+  }
+
   void add_drops() {
     /// Kinds with one cause.
     static constexpr struct {
       std::string_view kinds[3], what, hint;
       bool by_reader = false;  ///< a slow reader may be the cause
     } groups[] = {
-        {{"sample"},
-         "stack samples were dropped: a process took more than it may, or their buffer in the kernel was full",
-         "take fewer (--stack-rate, --off-cpu)"},
         {{"tables"},
          "tables that unwind and name code were refused or cut short, because a user's programs took more memory or "
          "CPU "
          "time than they may: stacks may end in such code",
          ""},
-        {{"switch", "wakeup"},
+        {{"switch", "wakeup", RunSummary::scheduler},
          "scheduler events were dropped, because their buffer in the kernel was full",
          "use a larger buffer (--buffer SIZE), or trace without the scheduler (--sched off)",
          true},

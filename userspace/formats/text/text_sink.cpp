@@ -32,7 +32,7 @@ bool closes_span(EventKind kind) {
 }
 std::string_view unit_of(LossReason reason) {
   if (reason == LossReason::dropped) return " scheduler event";
-  return reason == LossReason::samples ? " stack sample" : " word";
+  return lost_samples(reason) ? " stack sample" : " word";
 }
 
 }  // namespace

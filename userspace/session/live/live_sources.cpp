@@ -545,7 +545,10 @@ void LiveSources::add_figures(RunSummary& summary) const {
   for (std::size_t kind = 0; kind < drops.size(); ++kind)
     summary.drops.push_back({.kind = std::string(drop_names[kind]), .count = drops[kind]});
   if (stacks_) {
-    summary.drops.push_back({.kind = std::string(RunSummary::sample), .count = stacks_->dropped()});
+    const auto& [on_cpu, off_cpu, allocation] = stacks_->dropped();
+    summary.drops.push_back({.kind = std::string(RunSummary::sample), .count = on_cpu + off_cpu + allocation});
+    summary.drops.push_back({.kind = std::string(RunSummary::sample_off_cpu), .count = off_cpu});
+    summary.drops.push_back({.kind = std::string(RunSummary::sample_allocation), .count = allocation});
     summary.drops.push_back({.kind = "tables", .count = stacks_->left_out_tables()});
   }
   if (ringless_) {

@@ -66,6 +66,31 @@ TEST(Summary, OfARunWithAllWarnings) {
   EXPECT_THAT(summary_text(summary, world.registry, true), HasSubstr("warning: the recording is truncated"));
 }
 
+TEST(Summary, TheHeadlineNamesAllThatIsMissing) {
+  const World world;
+  RunSummary summary = quiet_summary();
+  summary.late = 166'937;
+  EXPECT_EQ(
+      summary_text(summary, world.registry, false),
+      "2,000,000 events of 1 OCaml process in 5.00s, nothing lost, nothing dropped; 166,937 events out of order\n");
+  summary.drops = {{"sample", 24}, {"sample_off_cpu", 20}, {"sample_allocation", 1}, {"switch", 7}};
+  const std::string text = summary_text(summary, world.registry, false);
+  EXPECT_THAT(text,
+              HasSubstr("in 5.00s; missing: 7 scheduler events, 3 stack samples, 20 stack samples of sleeps and 2 "
+                        "other kinds\n"));
+  EXPECT_THAT(text, HasSubstr("warning: 20 stack samples of sleeps were dropped: "));
+}
+
+TEST(Summary, WhatARecordingWithoutItsEndDoesNotHaveIsUnknown) {
+  World world;
+  RunSummary summary = quiet_summary();
+  summary.complete = false;
+  world.registry.process(world.process).words = {.lost = 5, .events = 2'000};
+  EXPECT_THAT(summary_text(summary, world.registry, true),
+              HasSubstr("   4242 server          5.3       ?          2,000              ?           5+            ?   "
+                        "         ?\n"));
+}
+
 TEST(Summary, HintsAtNothingThatIsDoneAlready) {
   World world;
   world.registry.process(world.process).words.lost = 5;

@@ -295,7 +295,8 @@ TEST_F(StackStagerTest, CountsSleepsThatItForgot) {
   ASSERT_EQ(staged.size(), 1U);
   ASSERT_TRUE(staged[0].loss);
   EXPECT_EQ(staged[0].loss->words, 1U);
-  EXPECT_EQ(stager_.dropped(), 1U);
+  EXPECT_EQ(staged[0].event.id, static_cast<std::uint16_t>(LossReason::sleep_samples));
+  EXPECT_EQ(stager_.dropped(), (StackStager::Dropped{0, 1, 0}));
 }
 
 TEST_F(StackStagerTest, BoundsWhatWaits) {
@@ -332,15 +333,20 @@ TEST_F(StackStagerTest, BoundsWhatWaitsOfAUser) {
 TEST_F(StackStagerTest, PutsDropsIntoTheStream) {
   source_.drops = {
       {.kind = RTEV_STACK_ALLOCATION, .loss = RTEV_STACK_LIMITED, .count = 9, .first_ns = 500, .last_ns = 700},
-      {.kind = RTEV_STACK_ON_CPU, .loss = RTEV_STACK_FULL, .count = 3, .first_ns = 600, .last_ns = 700}};
+      {.kind = RTEV_STACK_ON_CPU, .loss = RTEV_STACK_FULL, .count = 3, .first_ns = 600, .last_ns = 700},
+      {.kind = RTEV_STACK_OFF_CPU, .loss = RTEV_STACK_LIMITED, .count = 4, .first_ns = 601, .last_ns = 700},
+      {.kind = RTEV_STACK_WOKEN, .loss = RTEV_STACK_FULL, .count = 5, .first_ns = 602, .last_ns = 700},
+      {.kind = RTEV_STACK_ALLOCATION, .loss = RTEV_STACK_FULL, .count = 6, .first_ns = 603, .last_ns = 700}};
   const auto staged = stage({});
-  ASSERT_EQ(staged.size(), 1U);
+  ASSERT_EQ(staged.size(), 4U);
   EXPECT_EQ(staged[0].event.kind, EventKind::lost);
   EXPECT_EQ(staged[0].event.id, static_cast<std::uint16_t>(LossReason::samples));
   EXPECT_FALSE(is_sched_loss(staged[0].event));
   ASSERT_TRUE(staged[0].loss);
   EXPECT_EQ(staged[0].loss->words, 3U);
-  EXPECT_EQ(stager_.dropped(), 3U);
+  EXPECT_EQ(staged[1].event.id, static_cast<std::uint16_t>(LossReason::sleep_samples));
+  EXPECT_EQ(staged[3].event.id, static_cast<std::uint16_t>(LossReason::allocation_samples));
+  EXPECT_EQ(stager_.dropped(), (StackStager::Dropped{3, 9, 6}));
 }
 
 }  // namespace

@@ -38,6 +38,18 @@ Sample sample_of(const rtev_stack& record, ProcessIndex process, StackIndex stac
 
 constexpr Source samples{0, sample_stream};
 
+LossReason reason_of(rtev_stack_kind kind) {
+  switch (kind) {
+    case RTEV_STACK_OFF_CPU:
+    case RTEV_STACK_WOKEN:
+      return LossReason::sleep_samples;
+    case RTEV_STACK_ALLOCATION:
+      return LossReason::allocation_samples;
+    default:
+      return LossReason::samples;
+  }
+}
+
 }  // namespace
 
 StackStager::StackStager(const Context& context, KernelSymbols kernel_symbols)
@@ -103,7 +115,7 @@ void StackStager::take(const rtev_stack& record, std::span<const std::byte> payl
         push(record.time_ns, SampleKind::off_cpu, sample_of(record, process.index, slept->second.sample.stack));
         sleeping_.erase(slept);
       } else if (record.left_ns < forgotten_until_ns_) {
-        push_loss({.words = 1, .from_ns = record.left_ns, .to_ns = record.time_ns});
+        push_loss(LossReason::sleep_samples, {.words = 1, .from_ns = record.left_ns, .to_ns = record.time_ns});
       }  // else it was dropped, and is counted as such
       return;
     }
@@ -129,13 +141,13 @@ void StackStager::stage_drops(std::uint64_t now_ns) {
   for (const kernel::StackDrop& drop : context_.source.take_stack_drops(now_ns)) {
     // Fewer of them than there could be: the others stand for more words each.
     if (drop.kind == RTEV_STACK_ALLOCATION && drop.loss == RTEV_STACK_LIMITED) continue;
-    push_loss({.words = drop.count, .from_ns = drop.first_ns, .to_ns = drop.last_ns});
+    push_loss(reason_of(drop.kind), {.words = drop.count, .from_ns = drop.first_ns, .to_ns = drop.last_ns});
   }
 }
 
-void StackStager::push_loss(const Loss& loss) {
-  dropped_ += loss.words;
-  context_.timeline.push(loss.from_ns, samples, EventKind::lost, static_cast<std::uint16_t>(LossReason::samples), loss);
+void StackStager::push_loss(LossReason reason, const Loss& loss) {
+  dropped_.at(static_cast<std::size_t>(*lost_samples(reason))) += loss.words;
+  context_.timeline.push(loss.from_ns, samples, EventKind::lost, static_cast<std::uint16_t>(reason), loss);
 }
 
 StackIndex StackStager::stack_of(const rtev_stack& record, std::span<const std::byte> payload,

@@ -2,6 +2,7 @@
 // Adds the stacks that BPF captured to the stream, unwound and named.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -54,7 +55,9 @@ class StackStager {
   /// Those that still wait stay unknown.
   void give_up();
 
-  std::uint64_t dropped() const { return dropped_; }
+  /// By SampleKind.
+  using Dropped = std::array<std::uint64_t, static_cast<std::size_t>(last_sample_kind) + 1>;
+  const Dropped& dropped() const { return dropped_; }
   /// How often the tables of a file were refused or cut: stacks may end in its code.
   std::uint64_t left_out_tables() const { return code_.left_out_tables(); }
 
@@ -79,7 +82,7 @@ class StackStager {
   void take(const rtev_stack& record, std::span<const std::byte> payload);
   void push(std::uint64_t time_ns, SampleKind kind, const Sample& sample);
   void stage_drops(std::uint64_t now_ns);
-  void push_loss(const Loss& loss);
+  void push_loss(LossReason reason, const Loss& loss);
   StackIndex stack_of(const rtev_stack& record, std::span<const std::byte> payload, const CodeSpaces::Process& process);
   /// Whether a stack that could not be followed to its end waits for an answer.
   enum class Retry : std::uint8_t { if_missing, never };
@@ -100,7 +103,7 @@ class StackStager {
   std::size_t waiting_bytes_ = 0;
   std::unordered_map<std::int32_t, Sleeping> sleeping_;  ///< by tid
   std::uint64_t forgotten_until_ns_ = 0;                 ///< threads that went to sleep before are forgotten
-  std::uint64_t dropped_ = 0;
+  Dropped dropped_{};
   // Of the stack in hand, to keep their memory.
   kernel::StackParts parts_;
   Unwound unwound_;

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// What a run lacks, by kind: summaries, reports and pages say the same of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stream/sink.hpp"
+
+namespace rtev {
+
+struct Lack {
+  enum class Of : std::uint8_t { events, scheduler, samples, order };  ///< order: events are there, but not sorted in
+  Of of{};
+  std::uint64_t count = 0;  ///< above 0
+  std::string_view singular, plural;
+};
+
+/// What summary and registry count, events first. Of a recording without its end there may be more.
+std::vector<Lack> lacks_of(const RunSummary& summary, const Registry& registry);
+
+/// "3 ring words, 24 stack samples of sleeps".
+std::string lacks_text(const std::vector<Lack>& lacks);
+
+/// The words of all processes.
+Accounting words_of_all(const Registry& registry);
+
+}  // namespace rtev
