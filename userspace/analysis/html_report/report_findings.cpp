@@ -258,11 +258,7 @@ class Findings {
       const bool keeps = (rises && live.last() > live.first()) || live.rises_all_the_time();
       constexpr std::uint64_t much_words = 8'000'000;
       const bool is_much = heap.last() >= 2 * heap.first() && heap.last() - heap.first() >= much_words;
-      // Programs that have just started fill their caches.
-      const bool is_short = heap.span_ns() < 10 * second_ns;
-      Finding found{
-          .score = is_short ? (is_much ? Score::warning : Score::info) : (is_much ? Score::bad : Score::warning),
-          .section = "heap"};
+      Finding found{.score = is_much ? Score::bad : Score::warning, .section = "heap"};
       found.title = fmt::format("Heap{} grows all the time", of(process.comm, process.pid));
       found.text = fmt::format("It grew from {} to {} in {}", bytes_of(heap.first()), bytes_of(heap.last()),
                                Duration{heap.span_ns()});
@@ -283,6 +279,13 @@ class Findings {
     }
     if (std::ranges::count(found_, std::string_view("heap"), &Finding::section) > 0) return;
     if (std::ranges::none_of(from_.stats.processes, [](const auto& one) { return one.heap_words.count() > 1; })) return;
+    if (std::ranges::all_of(from_.stats.processes, [](const auto& one) { return one.heap_words.is_short(); })) {
+      found_.push_back({.score = Score::info,
+                        .section = "heap",
+                        .title = "Too short to tell whether a heap grows",
+                        .text = "No heap was seen for eight seconds."});
+      return;
+    }
     found_.push_back({.score = Score::ok,
                       .section = "heap",
                       .title = "No heap grows all the time",

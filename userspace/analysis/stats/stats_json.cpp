@@ -52,7 +52,7 @@ void add_trend(JsonWriter& json, std::string_view name, const Trend& trend) {
     json.member("first", trend.first());
     json.member("last", trend.last());
     json.member("span_ns", trend.span_ns());
-    json.member("rises_all_the_time", trend.rises_all_the_time());
+    json.member("rises_all_the_time", known_flag(trend.rises_all_the_time(), trend.is_short()));
     json.key("samples").array([&] {
       for (const Trend::Sample& sample : trend.samples()) {
         json.object([&] {

@@ -41,9 +41,9 @@ std::optional<std::uint64_t> Trend::rise_per_second() const {
 }
 
 bool Trend::rises_all_the_time() const {
-  constexpr std::uint64_t least_span_ns = 500'000'000, least_rise = 131'072, heap_parts = 100, step_parts = 4;
+  constexpr std::uint64_t least_rise = 131'072, heap_parts = 100, step_parts = 4;
   constexpr std::size_t least_samples = 8, quarters = 4;
-  if (count_ < least_samples || span_ns() < least_span_ns) return false;
+  if (count_ < least_samples || is_short()) return false;
   std::array<std::uint64_t, quarters> least{};
   least.fill(UINT64_MAX);
   // The time of a sample is the end of what it stands for: one at the end of a quarter belongs to it.

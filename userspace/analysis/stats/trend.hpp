@@ -34,8 +34,10 @@ class Trend {
   std::optional<std::uint64_t> rise_per_second() const;
   /// For words of a heap: the least value of each quarter of the time is above that of the quarter before, and after
   /// the first quarter it rises about evenly, by 1 % of the heap and 1 MB at least. So does the heap of a program that
-  /// keeps what it allocates. Never in runs under half a second.
+  /// keeps what it allocates. Never in short runs.
   bool rises_all_the_time() const;
+  /// Programs that have just started fill their tables: whether they go on with it is not known before eight seconds.
+  bool is_short() const { return span_ns() < 8'000'000'000; }
 
  private:
   static constexpr std::size_t max_samples = 32;

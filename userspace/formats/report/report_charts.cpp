@@ -340,7 +340,7 @@ function heap() {
               size(trend.first * 8),
               size(trend.last * 8),
               duration(trend.span_ns),
-              trend.rises_all_the_time ? "yes" : "no",
+              known(trend.rises_all_the_time, rises => (rises ? "yes" : "no")),
             ]),
         ),
     ),

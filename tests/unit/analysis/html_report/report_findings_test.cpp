@@ -78,7 +78,8 @@ TEST_F(ReportFindingsTest, AGrowingHeapIsNamedWithWhatWasCollected) {
   EXPECT_THAT(of("heap").text, HasSubstr("No major cycle ended, so nothing was freed"));
   stream.rounds = 60;
   found();
-  EXPECT_EQ(of("heap").score, Score::warning) << "it has just started";
+  EXPECT_EQ(of("heap").title, "Too short to tell whether a heap grows");
+  stream.rounds = 120;
   stream.grows = false;
   found();
   EXPECT_EQ(of("heap").score, Score::ok);

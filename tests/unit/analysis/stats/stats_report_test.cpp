@@ -139,7 +139,7 @@ TEST_F(StatsReportTest, ShortTextOfSeveralProcessesSaysWhoseHeapGrows) {
     info.comm = comm;
     Events events(world.add_ring(world.registry.add_process(info)));
     for (std::uint64_t i = 0; i <= 20; ++i)
-      events.add(second + i * second / 10, EventKind::counter, counter("major_heap_words"), words_at(i));
+      events.add(second + i * second / 2, EventKind::counter, counter("major_heap_words"), words_at(i));
     feed(events);
   };
   stats.header({.version = "1", .start_ns = second});
@@ -148,14 +148,14 @@ TEST_F(StatsReportTest, ShortTextOfSeveralProcessesSaysWhoseHeapGrows) {
   add(13, "loads", [](std::uint64_t i) { return (i < 5 ? 10 : 500) * mb; });
   add(14, "drops", [](std::uint64_t i) { return (90 - i) * mb; });
   const std::string expected =
-      "4 OCaml processes in 2.00s\n"
-      "leaky/12: heap 200 MB to 280 MB, 40.0 MB/s, rising all the time; no major cycle ended\n"
-      "loads/13: heap 10.0 MB to 500 MB, 245 MB/s; no major cycle ended\n";
+      "4 OCaml processes in 10.0s\n"
+      "leaky/12: heap 200 MB to 280 MB, 8.00 MB/s, rising all the time; no major cycle ended\n"
+      "loads/13: heap 10.0 MB to 500 MB, 49.0 MB/s; no major cycle ended\n";
   const std::string screen = text(false);
   EXPECT_THAT(screen, testing::StartsWith(expected + "\n"));
   EXPECT_EQ(stats_sentences(stats.report(world.registry)), expected);
   EXPECT_THAT(screen, HasSubstr("   ALLOC     HEAP     GROWTH\n"));
-  EXPECT_THAT(screen, testing::ContainsRegex("leaky .* 280 MB +40.0 MB/s\n"));
+  EXPECT_THAT(screen, testing::ContainsRegex("leaky .* 280 MB +8.00 MB/s\n"));
   EXPECT_THAT(screen, testing::ContainsRegex("drops .* 70.0 MB +-\n"));
 }
 
@@ -192,12 +192,11 @@ class StatsOfProgramsTest : public StatsReportTest {
 TEST_F(StatsOfProgramsTest, ManyProcessesOfOneProgramAreOneRow) {
   build(stats);
   const std::string screen = text(false);
-  EXPECT_THAT(screen,
-              testing::StartsWith("11 OCaml processes in 1.00s\n"
-                                  "ocamlopt, 6 processes: GC took 600ms, 10.0% of the time of their domains\n"
-                                  "  allocated 6.00 MB in minor heaps; heaps of up to 180 MB, 2 rising all the time\n"
-                                  "pauses left the program at least 0.0% of any 10ms, 0.0% of any 100ms (MMU)\n"
-                                  "\n"));
+  EXPECT_THAT(screen, testing::StartsWith("11 OCaml processes in 1.00s\n"
+                                          "ocamlopt, 6 processes: GC took 600ms, 10.0% of the time of their domains\n"
+                                          "  allocated 6.00 MB in minor heaps; heaps of up to 180 MB\n"
+                                          "pauses left the program at least 0.0% of any 10ms, 0.0% of any 100ms (MMU)\n"
+                                          "\n"));
   EXPECT_THAT(screen, testing::ContainsRegex("\n +x6  ocamlopt +6 +- +600ms +10.00% +0 +6.00 MB +180 MB +-\n"));
   for (std::int32_t of = 11; of <= 15; ++of)
     EXPECT_THAT(screen, testing::ContainsRegex(fmt::format("\n +{}  dune +1 +1.00s +100ms ", of)));
@@ -207,7 +206,7 @@ TEST_F(StatsOfProgramsTest, ManyProcessesOfOneProgramAreOneRow) {
   EXPECT_EQ(program["exe"], "/opt/ocamlopt");
   EXPECT_EQ(program["processes"], 6);
   EXPECT_EQ(program["gc_ns"], 600'000'000);
-  EXPECT_EQ(program["heaps_rising"], 2);
+  EXPECT_EQ(program["heaps_rising"], 0) << "a second does not say it";
   EXPECT_EQ(program["max_heap_words"], 180 * mb);
 }
 
