@@ -77,6 +77,14 @@ struct ProfileHottest {
   SampleValue in_caller{};
 };
 
+/// The OCaml function with most time, its own and of what it calls, that does not hand nearly all of it on to another
+/// OCaml function.
+struct ProfileMain {
+  CallTree::Index place = 0;                ///< where most of that is; 0: there is none
+  SampleValue total{};                      ///< of the function
+  std::optional<CallTree::Index> caller{};  ///< in which place of another function it is called most
+};
+
 /// Of `allocs`: where most of the CPU time of allocations directly in the major heap is.
 struct LargeBlocks {
   CallTree::Index place = 0;   ///< 0: there are no samples
@@ -121,6 +129,7 @@ struct ProfileReport {
   std::vector<ProfileRow> lines{};          ///< the same, only with ProfileBy::line and of `allocs`
   std::vector<ProfileGroup> groups{};       ///< of other ProfileBy; most weight first
   ProfileHottest hottest{};
+  ProfileMain main{};
   AllocatedMemory memory{};
   LargeBlocks large_blocks{};
   std::vector<std::string> other_names{};  ///< of spans that did not match, some

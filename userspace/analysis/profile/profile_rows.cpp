@@ -58,6 +58,7 @@ class Rows {
     if (report_.kind == SampleKind::off_cpu) add_called();
     add_groups();
     add_hottest();
+    if (report_.kind == SampleKind::on_cpu) add_main();
   }
 
   void add_large_blocks(const LargeBlockNodes& nodes) {
@@ -283,6 +284,73 @@ class Rows {
     if (const Index place = greatest(callers); place != 0) {
       hottest.caller = place;
       hottest.in_caller = callers[place];
+    }
+  }
+
+  void add_main() {
+    struct Function {
+      std::uint64_t total = 0;
+      std::map<Index, std::uint64_t> called{};  ///< by function
+      std::map<Index, std::uint64_t> places{}, callers{};
+    };
+    std::map<Index, Function> functions;
+    for_each_outermost([&](Index node, Index outer) {
+      const std::uint64_t weight = report_.shown(tree_.nodes()[node].total).weight;
+      const Index name = tree_.place_of(node).function;
+      Function& function = functions[name];
+      function.total += weight;
+      function.places[tree_.nodes()[node].place] += weight;
+      if (outer != CallTree::root) functions[tree_.place_of(outer).function].called[name] += weight;
+      if (const Index caller = caller_of(node); caller != CallTree::root)
+        function.callers[tree_.nodes()[caller].place] += weight;
+    });
+    const auto most = [](const std::map<Index, std::uint64_t>& weights) {
+      return std::ranges::max_element(weights, {}, [](const auto& entry) { return entry.second; });
+    };
+    Index main = 0;
+    for (const auto& [name, function] : functions) {
+      const std::uint64_t handed_on = function.called.empty() ? 0 : most(function.called)->second;
+      const bool is_wrapper = handed_on >= function.total - function.total / 10;
+      if (is_wrapper || is_glue(tree_.functions()[name].name)) continue;
+      if (main == 0 || function.total > functions[main].total) main = name;
+    }
+    if (main == 0) return;
+    const Function& found = functions[main];
+    report_.main.place = most(found.places)->first;
+    report_.main.total.weight = found.total;
+    if (!found.callers.empty()) report_.main.caller = most(found.callers)->first;
+  }
+
+  /// Calls visit(node, outer) for each node of an OCaml function that is not on its stack further out, with the
+  /// innermost OCaml node around it.
+  template <typename Visitor>
+  void for_each_outermost(const Visitor& visit) const {
+    std::vector<std::uint32_t> open(tree_.functions().size());
+    struct Step {
+      Index node;
+      Index outer;
+      bool leaves;
+    };
+    std::vector<Step> steps;
+    const auto push_children = [&](Index node, Index outer) {
+      for (const Index child : tree_.children(node)) steps.push_back({child, outer, false});
+    };
+    push_children(CallTree::root, CallTree::root);
+    while (!steps.empty()) {
+      const auto [node, outer, leaves] = steps.back();
+      steps.pop_back();
+      const Index function = tree_.place_of(node).function;
+      const bool is_ocaml = tree_.functions()[function].kind == FrameKind::ocaml;
+      if (leaves) {
+        --open[function];
+        continue;
+      }
+      if (is_ocaml && open[function] == 0) visit(node, outer);
+      if (is_ocaml) {
+        ++open[function];
+        steps.push_back({node, outer, true});
+      }
+      push_children(node, is_ocaml ? node : outer);
     }
   }
 

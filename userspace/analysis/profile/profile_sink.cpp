@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "analysis/profile/gc_stacks.hpp"
 #include "stream/program_key.hpp"
 
 namespace rtev {
@@ -271,7 +272,8 @@ void Profile::add_entries(ProfileReport& report, const Registry& registry) const
   std::vector<ProcessIndex> by_index{0};
   report.processes.emplace_back();
   report.entries.reserve(fold_.values().size());
-  std::unordered_map<StackIndex, bool> complete;
+  std::unordered_map<StackIndex, bool> complete, below_entry;
+  std::uint32_t unphased = 0;  ///< label of what is in the GC, and in no phase
   std::uint64_t weight = 0;
   // The order of a hash table is none that a report should have.
   std::vector<std::pair<SampleKey, SampleValue>> ordered(fold_.values().begin(), fold_.values().end());
@@ -293,15 +295,28 @@ void Profile::add_entries(ProfileReport& report, const Registry& registry) const
         added.program = known->second.program;
       }
     }
-    const auto inner = options_.kind == SampleKind::allocation ? CallTree::Inner::ocaml_only
-                       : key.in_gc                             ? CallTree::Inner::gc
-                                                               : CallTree::Inner::all;
+    const bool is_allocation = options_.kind == SampleKind::allocation;
+    bool in_gc = key.in_gc;
+    std::uint32_t label = key.label;
+    if (!in_gc && !is_allocation) {
+      const auto [below, is_unknown] = below_entry.try_emplace(key.stack, false);
+      if (is_unknown) below->second = is_below_gc_entry(key.stack, registry.stacks());
+      in_gc = below->second;
+      if (in_gc && options_.by == ProfileBy::gc_phase) {
+        if (unphased == 0) {
+          unphased = static_cast<std::uint32_t>(report.labels.size());
+          report.labels.emplace_back("between phases");
+        }
+        label = unphased;
+      }
+    }
+    const auto inner = is_allocation ? CallTree::Inner::ocaml_only : in_gc ? CallTree::Inner::gc : CallTree::Inner::all;
     report.entries.push_back({.node = report.tree.add(key.stack, inner),
                               .process = process->second,
                               .domain = key.domain,
-                              .label = key.label,
+                              .label = label,
                               .side = key.side,
-                              .in_gc = key.in_gc,
+                              .in_gc = in_gc,
                               .value = value});
     const auto [is_complete, is_unseen] = complete.try_emplace(key.stack, false);
     if (is_unseen) is_complete->second = registry.stacks().is_complete(key.stack);

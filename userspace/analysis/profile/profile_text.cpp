@@ -86,7 +86,17 @@ class ProfileText {
     } else if (report_.kind == SampleKind::off_cpu) {
       print(text, "{} of the {} was spent {}", share(value, report_.all[0]), what(), where_hottest(report_));
     } else {
-      print(text, "{} of the {} is {}", share(value, report_.all[0]), what(), where_hottest(report_));
+      const ProfileMain& main = report_.main;
+      // The leaf with most time may be a small part of what one function does.
+      const std::uint64_t whole = report_.all[0].weight;
+      if (value.weight < whole / 2 && main.total.weight > value.weight + whole / 10) {
+        print(text, "{} of the {} is in {} and what it calls", share(main.total, report_.all[0]), what(),
+              PlaceName{tree_, main.place});
+        if (main.caller) print(text, ", called from {}", PlaceName{tree_, *main.caller});
+        print(text, "; {} is {}", share(value, report_.all[0]), where_hottest(report_));
+      } else {
+        print(text, "{} of the {} is {}", share(value, report_.all[0]), what(), where_hottest(report_));
+      }
     }
     line(text.text());
   }

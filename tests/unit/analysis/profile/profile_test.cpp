@@ -98,6 +98,41 @@ TEST_F(ProfileTest, SleepsInTheGcAreThoseOfThreadsWithTheLock) {
   EXPECT_THAT(profile_text(found), AllOf(HasSubstr("[GC]"), HasSubstr("caml_ml_mutex_lock")));
 }
 
+/// Three domains on two CPUs try for long to stop each other, and no phase is open.
+TEST_F(ProfileTest, WhatTriesToStartACollectionIsInTheGc) {
+  const std::vector<std::string> tries{"main",
+                                       "App.run:1",
+                                       "caml_call_gc",
+                                       "caml_poll_gc_work",
+                                       "caml_empty_minor_heaps_once",
+                                       "caml_try_run_on_all_domains_with_spin_work"};
+  samples(100, tries, 6);
+  samples(200, {"main", "App.run:1"}, 3);
+  // Another thread of the domain takes its turn.
+  samples(300, {"main", "App.run:1", "caml_poll_gc_work", "caml_thread_yield", "futex"}, 1);
+  // A finaliser is the program's.
+  samples(400, {"main", "App.run:1", "caml_poll_gc_work", "App.finalise:9", "caml_hash"}, 1);
+  const ProfileReport found = report();
+  EXPECT_EQ(found.gc.samples, 6u);
+  EXPECT_THAT(functions_of(found), testing::Contains("[GC] 0/6"));
+  EXPECT_THAT(profile_text(found), HasSubstr("55% of it in the GC"));
+  make({.by = ProfileBy::gc_phase});
+  samples(100, tries, 6);
+  EXPECT_EQ(report().groups.at(0).name, "between phases");
+}
+
+/// The leaf with most time is a small part of what App.handle does.
+TEST_F(ProfileTest, TheFunctionBelowWhichMostTimeIsComesFirst) {
+  for (const std::string leaf : {"App.parse:10", "App.check:20", "App.render:30", "App.send:40"})
+    samples(100, {"caml_start_program", "Main.entry:1", "Stdlib.List.iter:99", "App.handle:5", leaf}, 20);
+  samples(100, {"caml_start_program", "Main.entry:1", "Stdlib.List.iter:99", "App.handle:5", "App.parse:10"}, 15);
+  samples(100, {"caml_start_program", "Main.entry:1"}, 5);
+  EXPECT_THAT(profile_text(report()),
+              testing::StartsWith(
+                  "95% of the CPU time is in App.handle app.ml:5 and what it calls, called from Main.entry main.ml:1;\n"
+                  "35% is in App.parse app.ml:10, called from App.handle app.ml:5\n"));
+}
+
 TEST_F(ProfileTest, OnlySamplesOfTheKindCount) {
   sample(100, a_sample(stack({"App.run:1"})), SampleKind::off_cpu);
   EXPECT_EQ(report().all[0].samples, 0u);

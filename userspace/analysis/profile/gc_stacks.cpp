@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/profile/gc_stacks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace rtev {
+namespace {
+
+/// Of OCaml 5.0 to 5.5.
+constexpr std::array<std::string_view, 22> entries{
+    "caml_alloc_small_dispatch",
+    "caml_check_urgent_gc",
+    "caml_empty_minor_heaps_once",
+    "caml_finish_major_cycle",
+    "caml_garbage_collection",
+    "caml_gc_compaction",
+    "caml_gc_full_major",
+    "caml_gc_major",
+    "caml_gc_major_slice",
+    "caml_gc_minor",
+    "caml_gc_stat",
+    "caml_handle_gc_interrupt",
+    "caml_handle_incoming_interrupts",
+    "caml_major_collection_slice",
+    "caml_minor_collection",
+    "caml_opportunistic_major_collection_slice",
+    "caml_poll_gc_work",
+    "caml_try_empty_minor_heap_on_all_domains",
+    "caml_try_run_on_all_domains",
+    "caml_try_run_on_all_domains_async",
+    "caml_try_run_on_all_domains_with_spin_work",
+    "caml_try_stw_empty_minor_heap_on_all_domains",
+};
+/// By which another thread of the domain takes its turn, at the same places.
+constexpr std::array<std::string_view, 3> exits{
+    "caml_process_external_interrupt",
+    "caml_thread_interrupt_hook",
+    "caml_thread_yield",
+};
+
+}  // namespace
+
+bool is_below_gc_entry(StackIndex stack, const StackTable& stacks) {
+  // In damaged recordings callers may go round in a circle.
+  for (std::size_t depth = 0; stack != 0 && depth < StackTable::max_depth; ++depth, stack = stacks.caller_of(stack)) {
+    const StackFrame& frame = stacks.frame(stacks.frame_of(stack));
+    if (frame.kind == FrameKind::ocaml) return false;
+    if (frame.kind != FrameKind::c) continue;
+    if (std::ranges::binary_search(entries, frame.function)) return true;
+    if (std::ranges::binary_search(exits, frame.function)) return false;
+  }
+  return false;
+}
+
+}  // namespace rtev
