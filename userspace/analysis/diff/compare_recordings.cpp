@@ -39,7 +39,7 @@ Quotient of_scheduler(SliceSum of, SliceSum per) {
 }
 
 /// What users and programs suffer from.
-void add_symptoms(Comparison& to, const RecordedProgram& a, const RecordedProgram& b) {
+void add_symptoms(Comparison& to, const RecordedProgram& a, const RecordedProgram& b, bool has_scheduler) {
   const auto measured = [](const RecordedProgram& of, Measured what) -> const SlicedDistribution& {
     return of.measured[static_cast<std::size_t>(what)];
   };
@@ -62,6 +62,14 @@ void add_symptoms(Comparison& to, const RecordedProgram& a, const RecordedProgra
           .rising = Rising::bad,
           .least = least_share},
          quotient(SliceSum::gc_ns, SliceSum::domain_ns));
+  if (has_scheduler)
+    to.add({.id = "cpus",
+            .name = "CPUs in use",
+            .role = DiffRole::symptom,
+            .rising = Rising::costs,
+            .least = 0.005,
+            .change_factor = usual},
+           of_scheduler(SliceSum::cpu_ns, SliceSum::running_ns));
   percentile(duration("pause_p50", "pauses, p50", DiffRole::symptom, usual), Measured::pauses, 50);
   percentile(duration("pause_p99", "pauses, p99", DiffRole::symptom, tail), Measured::pauses, 99);
   to.add_longest(duration("pause_longest", "longest pause of a slice", DiffRole::symptom, extreme),
@@ -191,8 +199,6 @@ void add_details(Comparison& to, bool has_scheduler) {
   to.add({.id = "pauses", .name = "pauses of a domain", .unit = DiffUnit::per_second, .least = 0.1},
          frequency(SliceSum::pauses, SliceSum::domain_ns));
   if (has_scheduler) {
-    to.add({.id = "cpus", .name = "CPUs in use", .least = 0.05, .change_factor = usual},
-           of_scheduler(SliceSum::cpu_ns, SliceSum::running_ns));
     to.add({.id = "gc_cpu_share", .name = "CPU time in GC", .unit = DiffUnit::share, .least = least_share},
            of_scheduler(SliceSum::gc_cpu_ns, SliceSum::cpu_ns));
   }
@@ -296,6 +302,26 @@ std::string why_not(const DiffSide& a, const DiffSide& b) {
   return {};
 }
 
+const DiffFigure* find(const DiffProgram& program, std::string_view id) {
+  const auto found = std::ranges::find(program.figures, id, &DiffFigure::id);
+  return found == program.figures.end() ? nullptr : &*found;
+}
+
+/// More CPU time of its own than other load makes it take, since caches and cores are shared.
+bool takes_more_cpu(const DiffFigure& cpus) {
+  constexpr double much = 1.5;
+  return cpus.changed() && cpus.b > much * cpus.a;
+}
+
+bool has_other_load(const DiffProgram& program) {
+  const auto rises = [&](std::string_view id) {
+    const DiffFigure* const figure = find(program, id);
+    return figure != nullptr && figure->changed() && figure->b > figure->a;
+  };
+  const DiffFigure* const cpus = find(program, "cpus");
+  return (rises("cpu_wait") || rises("cpu_wait_p99")) && !rises("domains") && cpus != nullptr && !takes_more_cpu(*cpus);
+}
+
 DiffProgram compare_programs(const RecordedRun& run_a, const RecordedProgram& a, const RecordedRun& run_b,
                              const RecordedProgram& b, double min_change) {
   DiffProgram program{.name_a = a.name, .name_b = b.name, .lacks_room = a.lacks_room || b.lacks_room};
@@ -307,7 +333,7 @@ DiffProgram compare_programs(const RecordedRun& run_a, const RecordedProgram& a,
   add_settings(program, a, b);
   Comparison comparison(in_a, in_b, min_change);
   const bool has_scheduler = run_a.scheduler_seen && run_b.scheduler_seen;
-  add_symptoms(comparison, a, b);
+  add_symptoms(comparison, a, b, has_scheduler);
   add_causes(comparison, a, b, has_scheduler);
   comparison.judge();
   // Of their own: else a hundred functions would hide a change of the figures above.
@@ -321,6 +347,7 @@ DiffProgram compare_programs(const RecordedRun& run_a, const RecordedProgram& a,
   if (!program.why_not.empty())
     for (DiffFigure& figure : program.figures) figure.verdict = DiffVerdict::too_few;
   sort_figures(program.figures);
+  program.has_other_load = has_other_load(program);
   return program;
 }
 
@@ -383,6 +410,22 @@ std::size_t DiffProgram::count(DiffVerdict verdict) const {
   return static_cast<std::size_t>(std::ranges::count(figures, verdict, &DiffFigure::verdict));
 }
 
+bool DiffProgram::is_of_other_load(const DiffFigure& figure) const {
+  if (!has_other_load) return false;
+  if (figure.id.starts_with("cpu_wait")) return true;
+  const DiffFigure *const cpus = find(*this, "cpus"), *const wait = find(*this, "cpu_wait"),
+                          *const longest = find(*this, "cpu_wait_p99");
+  if (&figure == cpus) return true;
+  const bool is_duration = figure.role == DiffRole::symptom && figure.unit == DiffUnit::ns;
+  if ((!is_duration && figure.id != "gc_share") || cpus == nullptr || wait == nullptr) return false;
+  constexpr double margin = 1.25;
+  const auto slowness = [](double cpu, double waiting) { return cpu > 0 ? (cpu + waiting) / cpu : 1; };
+  const double slower = slowness(cpus->b, wait->b) / slowness(cpus->a, wait->a);
+  if (figure.b <= figure.a * slower * margin) return true;
+  // One wait can be all of a duration.
+  return is_duration && longest != nullptr && figure.b - figure.a <= (longest->b - longest->a) * margin;
+}
+
 std::string_view DiffProgram::verdict() const {
   if (!why_not.empty()) return "not_compared";
   const auto has = [&](DiffRole role, DiffVerdict verdict) {
@@ -400,8 +443,9 @@ std::string DiffReport::regression() const {
   std::size_t compared = 0;
   for (const DiffProgram& program : programs) {
     compared += program.why_not.empty() ? 1 : 0;
-    const auto is_worse = [](const DiffFigure& figure) {
-      return figure.verdict == DiffVerdict::worse && figure.role != DiffRole::detail;
+    const auto is_worse = [&](const DiffFigure& figure) {
+      return figure.verdict == DiffVerdict::worse && figure.role != DiffRole::detail &&
+             !program.is_of_other_load(figure);
     };
     const auto worse = std::ranges::find_if(program.figures, is_worse);
     if (worse != program.figures.end())

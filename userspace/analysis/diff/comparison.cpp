@@ -149,8 +149,8 @@ DiffVerdict Comparison::verdict_of(const DiffFigure& figure, const Pending& pend
   const FigureKind& kind = pending.kind;
   const bool rises = figure.b > figure.a;
   if (pending.p > max_false || pending.b_is_greater != rises) return DiffVerdict::same;
-  if (std::abs(figure.b - figure.a) < kind.least) return DiffVerdict::same;
-  if (figure.size() < std::log1p(min_change_ * kind.change_factor)) return DiffVerdict::same;
+  if (std::abs(figure.b - figure.a) < kind.least) return DiffVerdict::small;
+  if (figure.size() < std::log1p(min_change_ * kind.change_factor)) return DiffVerdict::small;
   if (kind.rising == Rising::bad) return rises ? DiffVerdict::worse : DiffVerdict::better;
   if (kind.rising == Rising::costs && rises) return DiffVerdict::worse;
   return rises ? DiffVerdict::more : DiffVerdict::less;

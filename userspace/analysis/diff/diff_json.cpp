@@ -58,6 +58,7 @@ void add_program(JsonWriter& json, const DiffProgram& program, const DiffReport&
     add_side(json, "b", program.name_b, program.b, report.b);
     json.member("slice_ns", program.slice_ns);
     json.member("lacks_room", program.lacks_room);
+    json.member("has_other_load", program.has_other_load);
     json.key("settings").array([&] {
       for (const DiffSetting& setting : program.settings) {
         json.object([&] {
@@ -86,7 +87,7 @@ std::string_view to_string(DiffUnit unit) {
 }
 
 std::string_view to_string(DiffVerdict verdict) {
-  static constexpr std::string_view names[]{"same", "better", "worse", "more", "less", "too_few"};
+  static constexpr std::string_view names[]{"same", "better", "worse", "more", "less", "too_few", "small"};
   return name_at(names, verdict);
 }
 

@@ -32,6 +32,7 @@ enum class DiffVerdict : std::uint8_t {
   more,  ///< significant, and neither better nor worse
   less,
   too_few,  ///< too few values to tell
+  small,    ///< significant, but smaller than what is reported
 };
 std::string_view to_string(DiffVerdict verdict);
 
@@ -44,7 +45,9 @@ struct DiffFigure {
   DiffVerdict verdict = DiffVerdict::same;
   std::optional<double> p{};  ///< adjusted for the number of figures; nothing if it was not tested
 
-  bool changed() const { return verdict != DiffVerdict::same && verdict != DiffVerdict::too_few; }
+  bool changed() const {
+    return verdict != DiffVerdict::same && verdict != DiffVerdict::too_few && verdict != DiffVerdict::small;
+  }
   /// b / a; nothing if a is 0.
   std::optional<double> ratio() const { return a > 0 ? std::optional(b / a) : std::nullopt; }
   /// How large the change is, whichever its direction: the logarithm of the ratio, at most that of 1000.
@@ -75,7 +78,11 @@ struct DiffProgram {
   std::vector<DiffFigure>
       figures{};  ///< those that changed first: symptoms, causes, details, each in order of importance
   bool lacks_room = false;
+  /// Its threads waited longer for a CPU, and neither its domains nor its own CPU time say why: other load of the host.
+  bool has_other_load = false;
 
+  /// Whether the change can come from that: such a figure is no regression.
+  bool is_of_other_load(const DiffFigure& figure) const;
   /// "worse", "better", "mixed", "changed" (neither better nor worse), "same" or "not_compared". By the symptoms; by
   /// the causes if no symptom changed.
   std::string_view verdict() const;

@@ -87,7 +87,8 @@ class Report {
     if (verdict == "better") return "B is better than A";
     if (verdict == "mixed") return "B is worse than A in some figures, and better in others";
     if (verdict == "changed") return "B differs from A, and is neither better nor worse";
-    if (verdict == "same") return "no significant change";
+    if (verdict == "same")
+      return program.count(DiffVerdict::small) > 0 ? "only small changes" : "no significant change";
     return "not compared: " + program.why_not;
   }
 
@@ -101,6 +102,11 @@ class Report {
                               Escaped{setting.b});
     if (!settings.empty()) add_folded(out, "set differently: " + settings, 2);
     sentence(out, program, DiffRole::cause, most, has_symptoms ? "perhaps because of: " : "");
+    if (program.has_other_load)
+      add_folded(out,
+                 "its threads waited longer for CPUs that others had: what that explains is no regression "
+                 "(--fail-on-regression)",
+                 2);
   }
 
   /// The changes of a role that are listed first. False if there are none.
@@ -129,7 +135,9 @@ class Report {
       if (rows == most) break;
       ++rows;
       table.row();
-      table.cell(figure.verdict == DiffVerdict::too_few ? "?" : figure.changed() ? to_string(figure.verdict) : "");
+      table.cell(figure.verdict == DiffVerdict::too_few ? "?"
+                 : figure.verdict == DiffVerdict::same  ? ""
+                                                        : to_string(figure.verdict));
       table.cell(cut_middle(escaped(figure.name), name_width));
       table.cell(value_text(figure.unit, figure.a));
       table.cell(value_text(figure.unit, figure.b));
@@ -144,8 +152,9 @@ class Report {
   }
 
   void below(TextBuffer& out, const DiffProgram& program, std::size_t rows) const {
-    const std::size_t same = program.count(DiffVerdict::same), few = program.count(DiffVerdict::too_few);
-    const std::size_t changed = program.figures.size() - same - few;
+    const std::size_t same = program.count(DiffVerdict::same), few = program.count(DiffVerdict::too_few),
+                      small = program.count(DiffVerdict::small);
+    const std::size_t changed = program.figures.size() - same - few - small;
     TextBuffer line;
     if (!report_.full && rows < changed) print(line, "{}, ", Counted{changed - rows, "more change", "more changes"});
     if (changed > 0) {
@@ -153,6 +162,7 @@ class Report {
     } else {
       print(line, "no significant change in {}", Counted{same, "figure", "figures"});
     }
+    if (small > 0) print(line, ", a small one in {}", small);
     if (few > 0) print(line, ", too few values to tell in {}", few);
     if (report_.full) {
       if (few > 0) line.add(" (?)");

@@ -22,6 +22,7 @@ struct ServerRun {
   std::uint64_t allocated = 1'000'000;  ///< bytes before each collection
   std::uint64_t full_major_every = 0;   ///< collections; 0: never
   std::uint64_t wait_us = 0;            ///< for a CPU, in each request
+  std::uint64_t own_us = 0;             ///< more CPU time after each request
   std::uint64_t heap_words = 1'000'000;
   double lost = 0;         ///< part of the run in which events are lost
   std::string function{};  ///< that has half of the samples; empty: no samples
@@ -94,7 +95,7 @@ class DiffTest : public testing::Test {
                .add(now + 9 * us, EventKind::counter, counter("major_heap_words"), about(run.heap_words))
                .add(pause_end, EventKind::end, root)
                .add(pause_end + about(300 * us), EventKind::user_end, 1));
-      now = pause_end + 400 * us;
+      now = pause_end + (400 + run.own_us) * us;
       switches(now, blocks(main, Syscall::sleep));
       if (!run.function.empty()) sample(world, sink, now, random() % 2 == 0 ? run.function : "Server.serve");
       switches(std::max(at + 8 * ms + 800 * us, now + 1), enters(main));
