@@ -21,18 +21,24 @@ struct CpuWait {
     throughout,
     first,  ///< and perhaps others after it
     last,   ///< and perhaps others before it
+    ends,   ///< first and last, and perhaps others in between
   };
 
   std::uint64_t ns = 0;
   std::int32_t cpu = -1;       ///< that the thread waited for; -1: unknown
   std::optional<Thread> by{};  ///< which thread had that cpu; tid 0: none, the cpu was idle
   Had had = Had::throughout;   ///< how much of that time `by` had it
+
+  /// Whether a thread had the cpu for most of `whole_ns`: else it must not be named as the one that was waited for.
+  bool is_most_of(std::uint64_t whole_ns) const {
+    return by && had == Had::throughout && ns >= whole_ns - whole_ns / 2;
+  }
 };
 
 /// The last intervals of each cpu, from a ThreadTracker. Memory is bounded. One thread.
 class CpuHistory {
  public:
-  static constexpr std::size_t intervals_per_cpu = 64, max_cpus = 4096;
+  static constexpr std::size_t intervals_per_cpu = 256, max_cpus = 4096;
 
   /// `threads` knows the present thread of each cpu, and must outlive this.
   explicit CpuHistory(const ThreadTracker& threads) : threads_(threads) {}

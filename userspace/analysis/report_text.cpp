@@ -35,16 +35,21 @@ void append(TextBuffer& out, const ThreadName& name) {
 
 void append(TextBuffer& out, const Behind& behind) {
   const auto& [wait, own_pid] = behind;
-  if (!wait.by) {
-    out.add("behind other threads");
-  } else if (wait.by->tid == 0) {
+  using enum CpuWait::Had;
+  if (wait.by && wait.by->tid == 0 && wait.had == throughout) {
     out.add("although it was idle");
-    if (wait.had != CpuWait::Had::throughout) out.add(wait.had == CpuWait::Had::first ? " at first" : " at last");
-  } else if (wait.had == CpuWait::Had::last) {
-    print(out, "behind {} (last on the CPU; earlier ones unknown)", ThreadName{*wait.by, own_pid});
-  } else {
+  } else if (wait.by && wait.had == throughout) {
     print(out, "behind {}", ThreadName{*wait.by, own_pid});
-    if (wait.had == CpuWait::Had::first) out.add(" (first on the CPU; later ones unknown)");
+  } else {
+    out.add("behind other threads");
+    if (!wait.by) return;
+    const std::string_view when = wait.had == first ? "first" : wait.had == last ? "last" : "first and last";
+    out.add(" (on the CPU ", when, ": ");
+    if (wait.by->tid == 0) {
+      out.add("none)");
+    } else {
+      print(out, "{})", ThreadName{*wait.by, own_pid});
+    }
   }
 }
 

@@ -347,7 +347,8 @@ std::string IntervalSink::state_of(std::int32_t pid, std::uint16_t domain, const
     add("waits for a CPU");
     const RunningThread* const other =
         now->cpu >= 0 ? threads.running_on(static_cast<std::uint32_t>(now->cpu)) : nullptr;
-    if (other != nullptr && other->thread.tid != 0) print(text, " behind {}", ThreadName{other->thread, pid});
+    if (other != nullptr && other->gapless && other->thread.tid != 0)
+      print(text, " behind {}", ThreadName{other->thread, pid});
   } else {
     print(text, "{}blocked for {}", text.size() > 0 ? ", " : "", Duration{rise(now_ns_, now->begin_ns)});
     if (now->syscall > Syscall::other) print(text, " in {}", to_string(now->syscall));

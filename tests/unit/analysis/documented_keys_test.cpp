@@ -221,6 +221,7 @@ TEST(DocumentedStalls, EveryKey) {
   test::Events events(0);
   events.add_record(1, EventKind::process, ProcessRecord{world.process, 0, 0},
                     static_cast<std::uint16_t>(ProcessAction::found));
+  events.add_record(1, EventKind::sched_switch, leaves(competitor(), LeftState::sleeping, 9));
   for (std::uint64_t now = 1; now < 20 * ms; now += ms) {
     events.add_record(now, EventKind::sched_switch, blocks(main, Syscall::poll))
         .add_record(now + 1, EventKind::sched_switch, enters(main));

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "analysis/place_text.hpp"
 #include "analysis/report_text.hpp"
@@ -113,37 +116,50 @@ class Sentence {
     if (competitors.empty()) return;
     const SchedulingDetail::CpuCompetitor& worst = competitors.front();
     out_.add(": ");
-    if (!look_alike(worst.wait.ns, whole)) print(out_, "for {} of it ", Duration{worst.wait.ns});
-    competitor(worst.wait);
-    if (worst.times > 1) print(out_, " ({} times)", Grouped{worst.times});
-    where(worst.stacks, SampleKind::on_cpu);
-    if (competitors.size() > 1 && worst.wait.ns < whole - whole / 10) out_.add("; other threads had it for the rest");
+    const bool is_most = worst.wait.is_most_of(whole);
+    if (is_most && !look_alike(worst.wait.ns, whole)) print(out_, "for {} of it ", Duration{worst.wait.ns});
+    if (const auto program = is_most ? std::nullopt : main_program(competitors, whole)) {
+      print(out_, "for {} of it ", Duration{program->second});
+      if (program->first.empty()) {
+        out_.add("its own threads");
+      } else {
+        print(out_, "threads of {}", Quoted{program->first});
+      }
+      out_.add(" had it");
+      return;
+    }
+    competitor(worst.wait, whole);
+    if (is_most) {
+      if (worst.times > 1) print(out_, " ({} times)", Grouped{worst.times});
+      where(worst.stacks, SampleKind::on_cpu);
+      if (competitors.size() > 1 && worst.wait.ns < whole - whole / 10) out_.add("; other threads had it for the rest");
+    }
     hint(worst.wait);
   }
 
-  /// `"stress" (pid 99) had cpu 1`, and how much of that is certain.
-  void competitor(const CpuWait& wait) {
+  /// The program whose threads together had a CPU for most of the time, and how long. Without a name: its own.
+  std::optional<std::pair<std::string, std::uint64_t>> main_program(
+      const std::vector<SchedulingDetail::CpuCompetitor>& competitors, std::uint64_t whole_ns) const {
+    std::map<std::string, std::uint64_t> programs;
+    for (const auto& [wait, times, stacks] : competitors)
+      if (wait.by && wait.by->tid != 0 && wait.had == CpuWait::Had::throughout)
+        programs[wait.by->pid == pause_.domain.pid ? "" : std::string(wait.by->comm())] += wait.ns;
+    const auto most = std::ranges::max_element(programs, {}, [](const auto& entry) { return entry.second; });
+    if (most == programs.end() || most->second < whole_ns - whole_ns / 2) return std::nullopt;
+    return *most;
+  }
+
+  /// `"stress" (pid 99) had CPU 1`, or others, if it did not for most of the time `whole_ns`.
+  void competitor(const CpuWait& wait, std::uint64_t whole_ns) {
     const std::string cpu = wait.cpu < 0 ? "the CPU" : fmt::format("CPU {}", wait.cpu);
-    if (!wait.by) {
+    if (!wait.is_most_of(whole_ns)) {
       print(out_, "others had {}", cpu);
-      return;
-    }
-    const bool idle = wait.by->tid == 0;
-    if (idle) {
-      print(out_, "{} was idle", cpu);
+      if (wait.by && wait.by->tid != 0 && wait.had == CpuWait::Had::ends)
+        print(out_, ", first and last {}", ThreadName{*wait.by, pause_.domain.pid});
+    } else if (wait.by->tid == 0) {
+      print(out_, "{} was idle, which a limit on CPU time or a slow wakeup of the CPU can cause", cpu);
     } else {
       print(out_, "{} had {}", ThreadName{*wait.by, pause_.domain.pid}, cpu);
-    }
-    switch (wait.had) {
-      case CpuWait::Had::throughout:
-        if (idle) out_.add(", which a limit on CPU time or a slow wakeup of the CPU can cause");
-        break;
-      case CpuWait::Had::first:
-        out_.add(" first, perhaps others after that");
-        break;
-      case CpuWait::Had::last:
-        out_.add(" last, perhaps others before that");
-        break;
     }
   }
 
@@ -179,7 +195,7 @@ class Sentence {
       case Why::no_cpu:
         print(out_, ": its thread {} could run but had no CPU for {}", other.tid, Duration{activity.time.runnable});
         longest(activity.longest_wait, activity.time.runnable);
-        where(activity.holder_stacks, SampleKind::on_cpu);
+        if (activity.longest_wait.is_most_of(activity.time.runnable)) where(activity.holder_stacks, SampleKind::on_cpu);
         also_ran(activity);
         in_task(other);
         break;
@@ -236,12 +252,12 @@ class Sentence {
 
   void longest(const CpuWait& wait, std::uint64_t all_ns) {
     if (wait.ns == 0) return;
-    if (look_alike(wait.ns, all_ns)) {
+    if (!wait.is_most_of(all_ns) || look_alike(wait.ns, all_ns)) {
       out_.add(", while ");
     } else {
       print(out_, ", for {} of it ", Duration{wait.ns});
     }
-    competitor(wait);
+    competitor(wait, all_ns);
     hint(wait);
   }
 

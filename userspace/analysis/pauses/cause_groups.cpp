@@ -31,15 +31,22 @@ CauseKey key_of(const PauseDetails& pause, const Blame& blame) {
   return key;
 }
 
-/// " behind \"doms\" and others", "" if that is unknown.
-std::string behind(const std::vector<CpuHolder>& holders) {
+/// " behind \"doms\" and others": those that had the CPU for most of the time. "" if that is unknown.
+std::string behind(const CauseGroup& group) {
   constexpr std::size_t max_named = 2;
+  const auto& holders = group.holders;
+  std::uint64_t all = group.unknown_holders_ns, had = 0;
+  for (const CpuHolder& holder : holders) all += holder.ns;
+  std::size_t named = 0;
+  while (named < std::min(holders.size(), max_named) && had < all - all / 10) had += holders[named++].ns;
+  if (had < all - all / 2 || named == 0) return "";
+  const bool has_others = had < all - all / 10;
   std::string text;
-  for (std::size_t i = 0; i < std::min(holders.size(), max_named); ++i) {
-    text += i == 0 ? " behind " : i + 1 == holders.size() ? " and " : ", ";
+  for (std::size_t i = 0; i < named; ++i) {
+    text += i == 0 ? " behind " : i + 1 == named && !has_others ? " and " : ", ";
     text += holders[i].comm.empty() ? "its own threads" : fmt::format("{}", Quoted{holders[i].comm});
   }
-  return holders.size() > max_named ? text + " and others" : text;
+  return has_others ? text + " and others" : text;
 }
 
 /// What the other domain did instead.
@@ -78,13 +85,17 @@ void append(TextBuffer& out, const CauseName& name) {
       if (key.phase) print(out, ", most of it in {}", PhaseName{name.group.worst->domain.family, *key.phase});
       break;
     case Cause::no_cpu:
-      out.add("no CPU", name.group.holders.empty() ? ": other threads had it" : behind(name.group.holders));
+      if (const std::string holders = behind(name.group); !holders.empty()) {
+        out.add("no CPU", holders);
+      } else {
+        out.add("no CPU: other threads had it");
+      }
       break;
     case Cause::late_domain:
     case Cause::slow_domain:
       out.add(key.domain < 0 ? "another domain" : fmt::format("domain {}", key.domain));
       print(out, " late to {}{}", slow ? "end its minor collection" : "stop", why_late(key.why, slow));
-      if (key.why == Why::no_cpu) out.add(behind(name.group.holders));
+      if (key.why == Why::no_cpu) out.add(behind(name.group));
       break;
     case Cause::blocked_in_section:
       out.add("blocked in a stop-the-world section: at a later barrier, or by a lock");
@@ -134,11 +145,18 @@ void CauseGroups::add(const PauseDetails& pause) {
 
 void CauseGroups::add_holders(Group& group, std::size_t step, const PauseDetails& pause, const Blame& blame) {
   const auto add = [&](const CpuWait& wait) {
-    if (!wait.by || wait.by->tid == 0) return;
+    if (wait.by && wait.by->tid == 0) return;
+    if (!wait.by || wait.had != CpuWait::Had::throughout) {
+      group.unknown_holders[step] += wait.ns;
+      return;
+    }
     const std::string_view comm = wait.by->pid == pause.domain.pid ? std::string_view() : wait.by->comm();
     auto known = group.holders.find(comm);
     if (known == group.holders.end()) {
-      if (group.holders.size() == max_holders) return;
+      if (group.holders.size() == max_holders) {
+        group.unknown_holders[step] += wait.ns;
+        return;
+      }
       known = group.holders.try_emplace(std::string(comm)).first;
     }
     known->second[step] += wait.ns;
@@ -150,10 +168,14 @@ void CauseGroups::add_holders(Group& group, std::size_t step, const PauseDetails
   }
 }
 
+std::uint64_t CauseGroups::sum_from(const Group::Times& times, std::size_t first_step) {
+  return std::accumulate(times.begin() + static_cast<std::ptrdiff_t>(first_step), times.end(), std::uint64_t{0});
+}
+
 std::vector<CpuHolder> CauseGroups::holders_of(const Group& group, std::size_t first_step) {
   std::vector<CpuHolder> holders;
   for (const auto& [comm, steps] : group.holders) {
-    const auto ns = std::accumulate(steps.begin() + static_cast<std::ptrdiff_t>(first_step), steps.end(), 0ull);
+    const std::uint64_t ns = sum_from(steps, first_step);
     if (ns > 0) holders.push_back({.comm = comm, .ns = ns});
   }
   std::ranges::sort(holders, [](const CpuHolder& a, const CpuHolder& b) {
@@ -198,7 +220,8 @@ LongPauses CauseGroups::longest(std::uint64_t min_ns) const {
                             .greatest_ns = sum.greatest_ns,
                             .worst = &group.worst,
                             .several_processes = group.several_processes,
-                            .holders = holders_of(group, first)});
+                            .holders = holders_of(group, first),
+                            .unknown_holders_ns = sum_from(group.unknown_holders, first)});
   }
   std::ranges::sort(found.groups, [](const CauseGroup& a, const CauseGroup& b) {
     return std::pair{b.total_ns, a.key} < std::pair{a.total_ns, b.key};

@@ -47,6 +47,7 @@ struct CauseGroup {
   const PauseDetails* worst = nullptr;          ///< the longest one
   bool several_processes = false;               ///< of the program
   std::vector<CpuHolder> holders{};             ///< where a CPU was missing: the one that had it longest first
+  std::uint64_t unknown_holders_ns = 0;         ///< that others had it: which ones is not known
 };
 
 /// What the pauses of a group waited for, in words. Names are escaped.
@@ -80,7 +81,7 @@ class CauseGroups {
   static constexpr std::uint64_t enough = 10;
   /// The worst pause of a group takes some KiB.
   static constexpr std::size_t max_groups = 256;
-  static constexpr std::size_t max_holders = 8;  ///< of a group; what others had is not counted
+  static constexpr std::size_t max_holders = 8;  ///< of a group
 
   struct Tally {
     std::uint64_t count = 0, total_ns = 0, least_ns = UINT64_MAX, greatest_ns = 0;
@@ -92,11 +93,14 @@ class CauseGroups {
     Steps steps{};
     PauseDetails worst{};
     bool several_processes = false;
-    std::map<std::string, std::array<std::uint64_t, step_count>, std::less<>> holders{};  ///< ns, by CpuHolder::comm
+    using Times = std::array<std::uint64_t, step_count>;  ///< ns
+    std::map<std::string, Times, std::less<>> holders{};  ///< by CpuHolder::comm
+    Times unknown_holders{};
   };
 
   static std::size_t step_of(std::uint64_t ns);
   static void add_holders(Group& group, std::size_t step, const PauseDetails& pause, const Blame& blame);
+  static std::uint64_t sum_from(const Group::Times& times, std::size_t first_step);
   static std::vector<CpuHolder> holders_of(const Group& group, std::size_t first_step);
   void drop_least();
 

@@ -90,6 +90,11 @@ class PausesJson {
           json_.member("ns", holder.ns);
         });
       }
+      if (group.unknown_holders_ns == 0) return;
+      json_.object([&] {
+        json_.text_or_null("comm", "");
+        json_.member("ns", group.unknown_holders_ns);
+      });
     });
   }
 
@@ -164,7 +169,7 @@ class PausesJson {
   void wait(const CpuWait& wait) {
     json_.member("ns", known_count(wait.ns, !report_.counts.scheduler_seen));
     json_.member("cpu", wait.cpu < 0 ? std::nullopt : std::optional{wait.cpu});
-    constexpr std::array<std::string_view, 3> had{"throughout", "first", "last"};
+    constexpr std::array<std::string_view, 4> had{"throughout", "first", "last", "first_and_last"};
     json_.member("had", had[static_cast<std::size_t>(wait.had)]);
     if (wait.by) {
       json_.key("by").object([&] { named(*wait.by); });

@@ -150,7 +150,7 @@ void Stalls::on_thread_interval(const ThreadInterval& interval) {
   events.add(interval);
   if (interval.state != ThreadState::runnable) return;
   cpus_.each(interval.cpu, interval.begin_ns, interval.end_ns, [&](const CpuWait& wait) {
-    if (wait.by && wait.by->tid != 0) events.add_wait(*wait.by, wait.ns);
+    if (wait.by && wait.by->tid != 0 && wait.had == CpuWait::Had::throughout) events.add_wait(*wait.by, wait.ns);
   });
 }
 

@@ -72,8 +72,9 @@ class Parts {
   std::string competitor() const {
     const auto competitors = pause_.scheduling.competitors();
     if (competitors.empty()) return {};
-    const std::optional<Thread>& by = competitors.front().wait.by;
-    if (!by || by->tid == 0) return {};
+    const CpuWait& wait = competitors.front().wait;
+    const std::optional<Thread>& by = wait.by;
+    if (!wait.is_most_of(pause_.time.runnable) || by->tid == 0) return {};
     if (by->pid == pause_.domain.pid) return fmt::format(" behind own thread {}", by->tid);
     return fmt::format(" behind {}", ProcessName{by->comm(), by->pid});
   }

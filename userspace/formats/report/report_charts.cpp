@@ -155,7 +155,7 @@ function causes() {
           duration(of.total_ns),
           of.cpu_had_by
             .slice(0, 3)
-            .map(holder => `${holder.comm} ${duration(holder.ns)}`)
+            .map(holder => `${holder.comm || "others"} ${duration(holder.ns)}`)
             .join(", "),
         ]),
       true,

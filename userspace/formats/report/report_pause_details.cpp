@@ -20,7 +20,7 @@ function pause_details(of, i) {
   const stacks = [
     ...stack_rows(`domain ${of.domain}, in the pause`, of.stacks),
     ...of.waits_for_cpu.flatMap(wait =>
-      stack_rows(`${wait.by ? wait.by.comm : "?"}, which had the CPU`, wait.stacks),
+      stack_rows(`${wait.by ? wait.by.comm : "?"}, ${wait.had === "throughout" ? "which had" : "seen on"} the CPU`, wait.stacks),
     ),
     ...of.sections.flatMap(section =>
       section.domains.flatMap(domain => [
@@ -82,7 +82,8 @@ function pause_details(of, i) {
       : table("who had its CPU, and who woke it", [["thread", "text"], ["what", "text"], ["times"], ["time"]], () => [
           ...of.waits_for_cpu.map(wait => [
             wait.by ? wait.by.comm + ` (pid ${wait.by.pid})` : "unknown",
-            `had ${wait.cpu === null ? "the CPU" : "CPU " + wait.cpu}`,
+            (wait.had === "throughout" ? "had " : `was ${wait.had.replaceAll("_", " ")} on `) +
+              (wait.cpu === null ? "the CPU" : "CPU " + wait.cpu),
             wait.times,
             duration(wait.ns),
           ]),

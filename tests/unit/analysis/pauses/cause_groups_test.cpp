@@ -16,7 +16,10 @@ class CauseGroupsTest : public PausesTest {
  protected:
   static constexpr std::uint64_t us = 1'000;
 
-  CauseGroupsTest() { switches(100, enters(main_thread(), 0)); }
+  CauseGroupsTest() {
+    sees_all_switches();
+    switches(100, enters(main_thread(), 0));
+  }
 
   /// Of domain 0, which works.
   void work(std::uint64_t ns, std::uint16_t phase = phase_major) {

@@ -185,6 +185,13 @@ TEST_F(ProfileTest, WithoutStacksThereIsAHint) {
   EXPECT_THAT(profile_text(report()), HasSubstr("hint: record with --stacks"));
 }
 
+TEST_F(ProfileTest, DroppedSamplesOfAnotherKindDoNotCount) {
+  feed(Events(0).add_record(50, EventKind::lost, Loss{.words = 30, .from_ns = 40, .to_ns = 50},
+                            static_cast<std::uint16_t>(LossReason::sleep_samples), sample_stream));
+  samples(100, {"App.run:1"});
+  EXPECT_THAT(profile_text(report()), testing::Not(HasSubstr("dropped")));
+}
+
 TEST_F(ProfileTest, DroppedAndUnknownSamplesAreCounted) {
   feed(Events(0).add_record(50, EventKind::lost, Loss{.words = 30, .from_ns = 40, .to_ns = 50},
                             static_cast<std::uint16_t>(LossReason::samples), sample_stream));
@@ -241,13 +248,6 @@ TEST_F(ProfileTest, ByProgram) {
 TEST_F(ProfileTest, ByPhase) {
   make({.by = ProfileBy::gc_phase});
   samples(50, {"App.run:1"}, 1);
-TEST_F(ProfileTest, DroppedSamplesOfAnotherKindDoNotCount) {
-  feed(Events(0).add_record(50, EventKind::lost, Loss{.words = 30, .from_ns = 40, .to_ns = 50},
-                            static_cast<std::uint16_t>(LossReason::sleep_samples), sample_stream));
-  samples(100, {"App.run:1"});
-  EXPECT_THAT(profile_text(report()), testing::Not(HasSubstr("dropped")));
-}
-
   play("90 >major 95 >major_slice");
   samples(100, {"App.run:1", "mark"}, 3);
   play("200 <major_slice");

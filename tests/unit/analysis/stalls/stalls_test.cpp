@@ -60,6 +60,8 @@ class StallsTest : public testing::Test {
   }
   /// Turns of 1 ms.
   void usual_turns(int count = 20, const Thread& thread = main_thread(), Syscall call = Syscall::select) {
+    // The stream has the switches between other threads, too.
+    feed(Events(0).add_record(now, EventKind::sched_switch, leaves(competitor(), LeftState::sleeping, 9)));
     for (int i = 0; i < count; ++i) {
       wait(thread, call);
       after(ms);

@@ -76,6 +76,7 @@ class Brief : public testing::Test {
 TEST_F(Brief, LooksAsInTheGuide) {
   const Thread main = a_thread(4242, 4242, 0), other = a_thread(4242, 4243, 1);
   process(1, ProcessAction::exec);
+  switches(2, leaves(competitor(), LeftState::sleeping, 9));  // of other threads: all are seen
   switches(2, enters(main, 0));
   switches(2, enters(other, 1));
   play("10 [1 12 >major 13 >major_mark 21 <major_mark 21 >major_sweep 24 <major_sweep 24 <major 30 ]1");
