@@ -4,7 +4,6 @@
 #include <signal.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -124,28 +123,15 @@ TEST_F(EnablePlaceLive, AReadOnlyFileSystemIsRefused) {
   expect_refused(placed.process(), placed.pid(), "Read-only");
 }
 
-TEST_F(EnablePlaceLive, AFileSystemThatFillsUpEndsNoProgram) {
-  covers("enable", "a file system that others fill after the events came on");
-  const Place place{.label = "Filling",
+TEST_F(EnablePlaceLive, AFileSystemInMemoryThatOthersMayFillIsRefused) {
+  covers("enable", "a directory of the program's user on a tmpfs that others may write to");
+  const Place place{.label = "Shared",
                     .what = "",
                     .unshare = {"--mount"},
-                    .script = R"(mount -t tmpfs -o mode=755,size=80m tmpfs "$ROOT/rings"; exec "$@")"};
-  create_root(dir.path());
-  // Of its own: should it die, others of its binary would be left alone.
-  const Command filling = copied(program("busy_alloc", {"2000"}), "filling");
-  Process process(in_place(place, dir.path(), filling.argv), "ready");
-  const pid_t pid = innermost(process.pid());
-  Process command(enabling(pid));
-  const fs::path rings = "/proc/" + std::to_string(pid) + "/root" + (dir / "rings").native();
-  process.go();
-  command.line_with("events on");
-  // Its ring has hardly begun.
-  std::ofstream filler(rings / "filler");
-  for (const std::string block(1 << 20, 'x'); filler << block << std::flush;) {
-  }
-  EXPECT_EQ(fs::space(rings).available, 0u);
-  const Outcome outcome = run_through(process);
-  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+                    .script = R"(mount -t tmpfs -o mode=1777 tmpfs "$ROOT/rings"; mkdir -m 700 "$ROOT/rings/own"
+export OCAML_RUNTIME_EVENTS_DIR="$ROOT/rings/own"; exec "$@")"};
+  Placed placed(place, dir.path(), workloads(), "alloc");
+  expect_refused(placed.process(), placed.pid(), "others may fill it");
 }
 
 TEST_F(EnablePlaceLive, AFilterOfSystemCallsIsRefusedUnlessAllowed) {

@@ -14,6 +14,9 @@
 namespace rtev {
 namespace {
 
+/// Ids of a container, as systemd, LXD and Podman hand them out.
+constexpr std::uint32_t block = 65536;
+
 /// The text before the next colon, which is removed.
 std::string_view take_field(std::string_view& line) {
   const std::string_view field = line.substr(0, line.find(':'));
@@ -53,7 +56,9 @@ std::uint32_t SubordinateUsers::owner(std::uint32_t id) const {
   const auto next = ranges_.upper_bound(id);
   if (next == ranges_.begin()) return id;
   const Range& range = std::prev(next)->second;
-  return id < range.end ? range.owner : id;
+  if (id >= range.end) return id;
+  // Ranges of root are those of containers, whose tenants are not root: each has a block.
+  return range.owner != 0 ? range.owner : id - id % block;
 }
 
 std::uint32_t charged_user(std::uint32_t id) {

@@ -13,7 +13,8 @@ class SubordinateUsers {
   /// From files in the formats of /etc/subuid and /etc/passwd. What is missing or invalid is left out.
   SubordinateUsers(const std::string& subuid, const std::string& passwd);
 
-  /// The user that an id belongs to; the id itself if it belongs to none.
+  /// The user that an id belongs to; the id itself if it belongs to none. Of a range of root, whose containers are
+  /// other people's, the first id of its block of 65,536.
   std::uint32_t owner(std::uint32_t id) const;
 
  private:

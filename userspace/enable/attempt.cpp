@@ -83,24 +83,18 @@ void mend_children(const Procfs& procfs, const Target& target, const ReplacedHoo
     const auto child = process ? find_target(procfs, std::move(*process)) : std::unexpected(process.error());
     if (!child || !target.is_copy(*child)) continue;
     put_back(child->memory(), hook);
-    if (child->events_state() == EventsState::off) restore_directory(child->memory(), hook);
   }
 }
 
-/// Makes the file of the ring, or takes that of the last attempt.
-Checked<void> prepare(const Procfs& procfs, const Target& target, const Requirements& requirements, Prepared& prepared,
-                      const Journal& journal) {
-  const std::uint64_t variable = target.place(target.runtime.start_sites.directory);
-  const auto own_directory = variable != 0 ? target.memory().word(variable) : std::uint64_t{0};
-  if (!own_directory) return ended();
-  if (prepared.ring && prepared.ring->is_in_place(procfs)) return {};
-  end_attempts(procfs, target, prepared, journal);
+/// Makes the file of the ring, or takes that of the last attempt, and leads the runtime there. It stays led: it, or
+/// that of a child, may be about to make a ring at any later time, and would make it where the program works then.
+Checked<void> prepare(const Procfs& procfs, const Target& target, const Requirements& requirements,
+                      std::optional<RingFile>& made, const Journal& journal) {
+  if (made && made->is_in_place(procfs)) return {};
+  end_attempts(procfs, target, made, journal);
   auto ring = RingFile::make(procfs, target.process, requirements.directory, requirements.parts);
   if (!ring) return std::unexpected(std::move(ring.error()));
-  prepared.ring.emplace(std::move(*ring));
-  if (requirements.directory_text == 0 || *own_directory != 0) return {};
-  prepared.hook.directory = variable;
-  prepared.hook.directory_text = requirements.directory_text;
+  made.emplace(std::move(*ring));
   return {};
 }
 
@@ -118,7 +112,6 @@ void mend(const JournalEntry& entry) {
   const auto hook = target ? hook_of(entry, *target) : std::nullopt;
   if (!hook) return;
   put_back(target->memory(), *hook);
-  // The runtime may be about to start its events: it goes on to be led to the safe directory.
   if (target->events_state() != EventsState::off) return;
   remove_ring_file(procfs, target->process, entry.ring_path, entry.ring);
 }
@@ -126,7 +119,7 @@ void mend(const JournalEntry& entry) {
 }  // namespace
 
 Checked<Started> start_events(const Procfs& procfs, const Target& target, std::uint64_t thread_pointer,
-                              std::uint64_t window_ns, const Requirements& requirements, Prepared& prepared,
+                              std::uint64_t window_ns, const Requirements& requirements, std::optional<RingFile>& made,
                               const Journal& journal, Guardian& guardian, const Supervision& supervision) {
   const auto state = domain_state_of(target, thread_pointer);
   if (!state) return Started::no;
@@ -140,11 +133,8 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
   auto hook = plan_hook(target);
   if (!hook) return std::unexpected(hook.error());
   hook->request = *state + target.layout.requested_external_interrupt * state_word_bytes;
-  if (auto is_prepared = prepare(procfs, target, requirements, prepared, journal); !is_prepared)
-    return std::unexpected(std::move(is_prepared.error()));
-  hook->directory = prepared.hook.directory;
-  hook->directory_text = prepared.hook.directory_text;
-  prepared.hook = *hook;
+  if (auto is_made = prepare(procfs, target, requirements, made, journal); !is_made)
+    return std::unexpected(std::move(is_made.error()));
 
   const JournalEntry entry{.owner = supervision.supervisor,
                            .pid = target.process.pid(),
@@ -152,11 +142,11 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
                            .program = target.process.program(),
                            .user = target.process.credentials().user,
                            .claim = {*hook},
-                           .ring = prepared.ring->identity(),
-                           .ring_path = prepared.ring->path()};
+                           .ring = made->identity(),
+                           .ring_path = made->path()};
   if (auto added = journal.add(entry); !added) return refuse(EnableResult::denied, added.error().message());
   if (!guardian.hold(target.memory(), *hook, window_ns)) {
-    end_attempts(procfs, target, prepared, journal);
+    end_attempts(procfs, target, made, journal);
     end_without_guardian(supervision.progress);
   }
   const std::uint64_t since_ticks = boot_ticks();
@@ -164,7 +154,9 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
   auto same = target.check_unchanged(procfs);
   Started started = Started::no;
   if (same && domain_state_of(target, thread_pointer) == state) {
-    const bool is_led = hook->directory == 0 || target.memory().write_word(hook->directory, hook->directory_text);
+    const std::uint64_t variable = target.place(target.runtime.start_sites.directory);
+    const bool is_led =
+        requirements.directory_text == 0 || target.memory().write_word(variable, requirements.directory_text);
     if (is_led && target.memory().write_word(hook->address, hook->replacement))
       started = wait_for_events(target, *state, monotonic_ns() + window_ns);
     put_back(target.memory(), *hook);
@@ -172,8 +164,7 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
     if (started == Started::no && has_looked(target, *state)) started = Started::begun;
     mend_children(procfs, target, *hook, since_ticks, supervision);
   }
-  if (started == Started::begun) prepared.may_start = true;
-  if (started == Started::no) end_attempts(procfs, target, prepared, journal);
+  if (started == Started::no) end_attempts(procfs, target, made, journal);
   guardian.let_go();
   // As long as the runtime may use what was prepared, a later run has to be able to find it.
   if (started != Started::begun) journal.remove(target.process);
@@ -186,16 +177,11 @@ void end_without_guardian(const Progress& progress) {
   ::_exit(1);
 }
 
-void end_attempts(const Procfs& procfs, const Target& target, Prepared& prepared, const Journal& journal) {
-  if (!prepared.ring) return;
+void end_attempts(const Procfs& procfs, const Target& target, std::optional<RingFile>& made, const Journal& journal) {
+  if (!made) return;
   const auto ring = present_ring(procfs, target.process);
-  if (ring && ring->inode == prepared.ring->identity().inode)
-    prepared.ring->keep();       // rings of children go to the same directory
-  else if (!prepared.may_start)  // or else the ring would be made where the program works then
-    restore_directory(target.memory(), prepared.hook);
-  prepared.ring.reset();
-  prepared.hook = {};
-  prepared.may_start = false;
+  if (ring && ring->inode == made->identity().inode) made->keep();
+  made.reset();
   journal.remove(target.process);
 }
 
@@ -209,14 +195,8 @@ Checked<void> set_paused(const Target& target, bool paused) {
 }
 
 bool forget_ring(const Procfs& procfs, const Target& target) {
-  if (!remove_present_ring(procfs, target) || !target.check_unchanged(procfs) ||
-      !target.memory().write_word(target.flags().enabled, 0))
-    return false;
-  // The runtime has it from the environment, or was led to it.
-  const std::uint64_t variable = target.place(target.runtime.start_sites.directory);
-  if (variable != 0 && !target.process.started_with("OCAML_RUNTIME_EVENTS_DIR"))
-    target.memory().write_word(variable, 0);
-  return true;
+  return remove_present_ring(procfs, target) && target.check_unchanged(procfs) &&
+         target.memory().write_word(target.flags().enabled, 0);
 }
 
 void mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent) {

@@ -37,7 +37,7 @@ static void fields(Archive& archive, EventFlags& flags) {
 template <typename Archive>
 static void fields(Archive& archive, ReplacedHook& hook) {
   archive(hook.address, hook.original, hook.replacement, hook.thread_hook, hook.witness, hook.witness_before,
-          hook.request, hook.directory, hook.directory_text);
+          hook.request);
 }
 
 namespace {

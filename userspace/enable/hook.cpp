@@ -30,8 +30,4 @@ void withdraw_request(const ProcessMemory& memory, const ReplacedHook& hook) {
     memory.write_word(hook.request, 0);
 }
 
-void restore_directory(const ProcessMemory& memory, const ReplacedHook& hook) {
-  if (hook.directory != 0 && memory.word(hook.directory) == hook.directory_text) memory.write_word(hook.directory, 0);
-}
-
 }  // namespace rtev::enable

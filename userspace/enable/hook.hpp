@@ -18,8 +18,6 @@ struct ReplacedHook {
   /// The word that asks the domain to call the hook. The library's hook clears it, OCaml's default does not: it has to
   /// be 0 then, or the domain calls it for ever where it is about to block. 0: there is no such word.
   std::uint64_t request = 0;
-  /// The variable with the directory of the ring, 0 before, and the text that it leads to now. 0: it is left alone.
-  std::uint64_t directory = 0, directory_text = 0;
 
   bool operator==(const ReplacedHook&) const = default;
 };
@@ -37,8 +35,5 @@ bool put_back(const ProcessMemory& memory, const ReplacedHook& hook);
 
 /// Withdraws the request. For who made it, after the hook is put back: somebody else may have done that before.
 void withdraw_request(const ProcessMemory& memory, const ReplacedHook& hook);
-
-/// Lets the runtime go to its own directory again.
-void restore_directory(const ProcessMemory& memory, const ReplacedHook& hook);
 
 }  // namespace rtev::enable

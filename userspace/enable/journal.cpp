@@ -52,9 +52,8 @@ void visit_numbers(auto& entry, auto visit) {
   visit(entry.program.first);
   visit(entry.program.second);
   visit(entry.user);
-  for (auto* number :
-       {&hook.address, &hook.original, &hook.replacement, &hook.thread_hook, &hook.witness, &hook.witness_before,
-        &hook.request, &hook.directory, &hook.directory_text, &entry.ring.device, &entry.ring.inode})
+  for (auto* number : {&hook.address, &hook.original, &hook.replacement, &hook.thread_hook, &hook.witness,
+                       &hook.witness_before, &hook.request, &entry.ring.device, &entry.ring.inode})
     visit(*number);
 }
 

@@ -132,16 +132,25 @@ struct LookedAt {
   }
 };
 
-/// The first directory that can be used, or else the first one. Nothing if the program has no path of one.
+/// A directory that can be used, one that others cannot open first: who reads a directory can lock it, so that children
+/// wait to make their rings. Or else the first one. Nothing if the program has no path of one.
 std::optional<LookedAt> choose(const HeldProcess& process, const std::vector<RingDirectory>& directories,
-                               std::uint64_t bytes) {
-  std::optional<LookedAt> first;
+                               std::uint64_t bytes, std::set<std::string>& silent) {
+  std::optional<LookedAt> usable, first;
   for (const RingDirectory& directory : directories) {
-    LookedAt here{.directory = directory, .place = look_at_ring_place(process, directory.path)};
-    if (here.is_usable(bytes)) return here;
-    if (!first) first = std::move(here);
+    LookedAt here{.directory = directory, .place = {}};
+    if (!silent.contains(directory.path)) {
+      here.place = look_at_ring_place(process, directory.path);
+      if (!here.place) silent.insert(directory.path);
+    }
+    if (here.is_usable(bytes)) {
+      if (here.place->is_private) return here;
+      if (!usable) usable = std::move(here);
+    } else if (!first) {
+      first = std::move(here);
+    }
   }
-  return first;
+  return usable ? usable : first;
 }
 
 void add_place(List& list, const std::optional<RingPlace>& place, const std::string& name, std::uint64_t bytes) {
@@ -172,7 +181,7 @@ const Requirement* Requirements::missing() const {
   return found == list.end() ? nullptr : &*found;
 }
 
-Requirements check_requirements(const Target& target, bool allow_confined) {
+Requirements check_requirements(const Target& target, bool allow_confined, std::set<std::string>& silent) {
   List list;
   const HeldProcess& process = target.process;
   const auto status_text = process.read("status"), limits_text = process.read("limits");
@@ -212,7 +221,7 @@ Requirements check_requirements(const Target& target, bool allow_confined) {
   else if (can_be_led)
     directories = ring_directories(target);
   const bool is_absolute = path->empty() || path->starts_with('/');
-  const auto chosen = is_absolute ? choose(process, directories, bytes) : std::nullopt;
+  const auto chosen = is_absolute ? choose(process, directories, bytes, silent) : std::nullopt;
   const std::optional<RingPlace> place = chosen ? chosen->place : std::nullopt;
   Requirements requirements{.parts = parts};
   if (chosen) {

@@ -28,7 +28,7 @@ using helper::Writer;
 template <typename Archive>
 void pass(Archive&& archive, RingPlace& place) {
   archive(place.open_error, place.is_unsafe, place.insecure, place.access_error, place.is_taken, place.is_memory,
-          place.free_bytes, place.free_files);
+          place.is_private, place.free_bytes, place.free_files);
 }
 
 /// A process's own name for its ring's file; empty if the process is gone.
@@ -74,7 +74,13 @@ UniqueFd open_as_program(const HeldProcess& process, const std::string& path, Ri
     place.insecure = "its group or others may write to it";
     return {};
   }
+  place.is_private = (status.st_mode & (S_IRGRP | S_IROTH)) == 0;
   place.is_memory = system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
+  // Blocks there would be memory of this process. Without them, who fills it ends the program.
+  if (place.is_memory && directory->is_in_shared_file_system()) {
+    place.insecure = "its file system is in memory, and others may fill it";
+    return {};
+  }
   place.free_bytes =
       system.f_type == RAMFS_MAGIC ? UINT64_MAX : system.f_bavail * static_cast<std::uint64_t>(system.f_bsize);
   place.free_files = system.f_files == 0 ? UINT64_MAX : system.f_ffree;
@@ -192,7 +198,7 @@ Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& proces
     if (directory) {
       ::umask(0);
       file.reset(::openat(directory.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-      if (!file || !reserve(file, parts)) place.access_error = errno;
+      if (!file || (!place.is_memory && !reserve(file, parts))) place.access_error = errno;
     }
     Message made;
     Writer writer(made);

@@ -15,12 +15,13 @@ namespace rtev::enable {
 
 /// What is there, as the program finds it.
 struct RingPlace {
-  int open_error = 0;      ///< errno
-  bool is_unsafe = false;  ///< its file system may not answer
-  std::string insecure{};  ///< not empty: who else could replace the directory or files in it
-  int access_error = 0;    ///< errno, of making a file there
-  bool is_taken = false;   ///< a file of the ring's name is there
-  bool is_memory = false;  ///< its file system is memory
+  int open_error = 0;       ///< errno
+  bool is_unsafe = false;   ///< its file system may not answer
+  std::string insecure{};   ///< not empty: who else could replace the directory or files in it
+  int access_error = 0;     ///< errno, of making a file there
+  bool is_taken = false;    ///< a file of the ring's name is there
+  bool is_memory = false;   ///< its file system is memory
+  bool is_private = false;  ///< neither its group nor others may read it: see choose() in requirements.cpp
   std::uint64_t free_bytes = 0, free_files = 0;
 
   bool is_usable() const { return open_error == 0 && !is_unsafe && insecure.empty() && access_error == 0 && !is_taken; }
@@ -54,8 +55,8 @@ struct RingIdentity {
 class RingFile {
  public:
   /// Refuses if there is a file of that name, or the directory is not safe: see SafePath. These parts have their blocks
-  /// when this returns, where the file system can do that: a write to a page without one ends the program when the file
-  /// system is full.
+  /// when this returns, where the file system can do that, and is not in memory: a write to a page without one ends
+  /// the program when the file system is full.
   static Checked<RingFile> make(const Procfs& procfs, const HeldProcess& process, const std::string& path,
                                 const RingParts& parts);
   RingFile(RingFile&& other) noexcept = default;

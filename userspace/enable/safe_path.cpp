@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -59,6 +60,14 @@ int SafeDirectory::obstacle() const {
   for (const UniqueFd& directory : opened_)
     if (::syscall(SYS_faccessat2, directory.get(), "", X_OK, AT_EACCESS | AT_EMPTY_PATH) != 0) return errno;
   return 0;
+}
+
+bool SafeDirectory::is_in_shared_file_system() const {
+  struct stat last{}, status{};
+  return ::fstat(fd(), &last) != 0 || std::ranges::any_of(opened_, [&](const UniqueFd& directory) {
+           return ::fstat(directory.get(), &status) != 0 ||
+                  (status.st_dev == last.st_dev && (status.st_mode & (S_IWGRP | S_IWOTH)) != 0);
+         });
 }
 
 std::expected<SafeDirectory, Obstacle> SafePath::open(const UniqueFd& root, std::string_view path) const {

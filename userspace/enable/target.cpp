@@ -261,8 +261,7 @@ std::optional<ReplacedHook> own_hook(const Target& target, const ClaimedHook& cl
   const std::uint64_t request_offset = target.layout.requested_external_interrupt * word_bytes;
   const bool is_its_hook = hook.address == target.hook() && hook.replacement == target.start_function() &&
                            (hook.original == default_hook || (thread_hook != 0 && hook.original == thread_hook));
-  const bool are_its_variables = hook.thread_hook == thread_hook && hook.witness == target.place(sites.blocking_hook) &&
-                                 (hook.directory == 0 || hook.directory == target.place(sites.directory));
+  const bool are_its_variables = hook.thread_hook == thread_hook && hook.witness == target.place(sites.blocking_hook);
   const bool is_own = is_its_hook && are_its_variables &&
                       (hook.request == 0 || is_domain_state(target, hook.request - request_offset, std::nullopt));
   return is_own ? std::optional(hook) : std::nullopt;

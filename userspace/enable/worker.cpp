@@ -47,7 +47,8 @@ constexpr std::uint64_t later_ns = 100'000'000;
 constexpr unsigned max_later = 20;
 constexpr std::uint64_t not_due = UINT64_MAX;
 
-constexpr int max_silent_directories = 2;
+/// Each costs a process that hangs.
+constexpr int max_unanswered = 8;
 
 /// Programs that are waited for. The map of the BPF programs has no more.
 constexpr std::size_t max_waiting = RTEV_MAX_WANTED;
@@ -324,16 +325,15 @@ void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> 
                                         .checked_ns = now_ns});
 }
 
-/// What it takes to switch its events on. Each directory that does not answer costs a second: after two of a user, the
+/// What it takes to switch its events on. Each directory that does not answer costs a second: after some of a user, the
 /// user's programs are left alone.
 Requirements Worker::requirements_of(const Target& target) {
   const std::uint32_t user = target.users_program().user;
-  if (const auto cost = costs_.find(user);
-      cost != costs_.end() && cost->second.silent_directories >= max_silent_directories)
+  if (const auto cost = costs_.find(user); cost != costs_.end() && cost->second.unanswered >= max_unanswered)
     return {.list = {{.result = EnableResult::no_answer,
                       .what = "directory of the ring",
                       .found = "those of other programs of its user do not answer"}}};
-  return check_requirements(target, options_.allow_confined);
+  return check_requirements(target, options_.allow_confined, costs_[user].silent);
 }
 
 /// Looks again at what it takes: the program may have slept for hours since.
@@ -366,7 +366,7 @@ Worker::Charge::~Charge() {
   // What waits keeps the programs of others waiting, but costs no CPU: it counts two fifths.
   const std::uint64_t now = monotonic_ns();
   cost_.time.use(std::max(thread_cpu_ns() - begin_cpu_ns_, (now - begin_ns_) * 2 / 5), now);
-  cost_.silent_directories += unanswered_children() - begin_unanswered_;
+  cost_.unanswered += unanswered_children() - begin_unanswered_;
 }
 
 bool Worker::may_try(const Program& program, std::uint64_t now_ns) const {
@@ -452,7 +452,7 @@ void Worker::end_waits(std::uint64_t now_ns) {
 /// The program was answered. If it was tried it is watched for a while: it may come to harm.
 void Worker::give_up(Program& program, std::uint64_t now_ns) {
   const Progress::Scope at_work = supervision_.progress.work_on(program.target->process);
-  end_attempts(procfs_, *program.target, program.prepared, journal_);
+  end_attempts(procfs_, *program.target, program.made, journal_);
   program.watched_until_ns = program.was_tried ? now_ns + watch_ns : now_ns;
   [[maybe_unused]] const auto wanted = programs_.want(program.request.pid, no_reports);
 }
@@ -480,7 +480,7 @@ void Worker::attempt(Program& program, std::uint64_t now_ns) {
   }
   program.was_tried = true;
   const auto started = start_events(procfs_, *program.target, program.thread_pointer, program.window_ns,
-                                    program.requirements, program.prepared, journal_, guardian_, supervision_);
+                                    program.requirements, program.made, journal_, guardian_, supervision_);
   const std::uint64_t begin_ns = std::exchange(now_ns, monotonic_ns());
   if (!started) {
     refuse(program.request, started.error(), program.target.get());
@@ -502,7 +502,7 @@ void Worker::came_on(Program& program, std::uint64_t now_ns) {
   const UsersProgram what = program.target->users_program();
   note(*program.target, Enabled::on, program.tried_ticks);
   answer(program, EnableResult::done, now_ns);
-  end_attempts(procfs_, *program.target, program.prepared, journal_);
+  end_attempts(procfs_, *program.target, program.made, journal_);
   free_removed_rings(procfs_, *program.target);
   program.is_on = true;
   next_attempt_ns_[what.user] = now_ns + second_ns / options_.max_per_second;
@@ -568,7 +568,7 @@ void Worker::forget(std::int32_t pid) {
   programs_.forget(pid);
   if (const auto waiting = waiting_.find(pid); waiting != waiting_.end()) {
     const Progress::Scope at_work = supervision_.progress.work_on(waiting->second.target->process);
-    end_attempts(procfs_, *waiting->second.target, waiting->second.prepared, journal_);
+    end_attempts(procfs_, *waiting->second.target, waiting->second.made, journal_);
     waiting_.erase(waiting);
   }
   std::erase_if(first_of_, [pid](const auto& entry) { return entry.second == pid; });

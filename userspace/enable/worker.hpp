@@ -54,7 +54,7 @@ class Worker {
     std::uint64_t checked_ns = 0;              ///< when its requirements were
     bool was_tried = false;
     std::uint64_t tried_ticks = 0;  ///< when it was first: children that were forked later have its ring
-    Prepared prepared{};
+    std::optional<RingFile> made{};
     std::optional<std::uint64_t> watched_until_ns{};  ///< it was answered: whether it comes to harm
     bool is_on = false;
   };
@@ -69,7 +69,8 @@ class Worker {
   /// What a user's programs cost: time of this process, and directories that do not answer.
   struct Cost {
     CpuShare time{10, 500'000'000};
-    int silent_directories = 0;
+    std::set<std::string> silent{};  ///< directories that did not answer
+    int unanswered = 0;              ///< how often one did not
   };
   /// As long as it exists, what is done is charged to this user. Only one at a time.
   class Charge {

@@ -28,6 +28,18 @@ TEST(SubordinateUsers, IdsOfARangeBelongToItsOwner) {
   EXPECT_EQ(users.owner(4'294'967'295), 1000u);
 }
 
+TEST(SubordinateUsers, TenantsInRangesOfRootAreNotRoot) {
+  const test::TempDir dir;
+  const std::string subuid = dir / "subuid", passwd = dir / "passwd";
+  std::ofstream(passwd) << "root:x:0:0:root:/root:/bin/sh\n";
+  std::ofstream(subuid) << "root:1000000:1000000000\n";
+  const SubordinateUsers users(subuid, passwd);
+  EXPECT_EQ(users.owner(1'065'534), users.owner(1'048'576)) << "a block of 65,536 ids is one user";
+  EXPECT_NE(users.owner(1'065'534), 0u);
+  EXPECT_NE(users.owner(1'065'534), users.owner(1'120'000));
+  EXPECT_EQ(users.owner(0), 0u);
+}
+
 TEST(SubordinateUsers, WithoutFilesIdsAreUsers) {
   const test::TempDir dir;
   EXPECT_EQ(SubordinateUsers(dir / "none", dir / "none").owner(100'000), 100'000u);

@@ -81,18 +81,6 @@ TEST_F(Hook, ThatIsPutBackAlreadyIsLeftAlone) {
   EXPECT_EQ(request_, 0u);
 }
 
-TEST_F(Hook, LeadsToTheDirectoryOnlyForAWhile) {
-  ReplacedHook hook = replaced();
-  alignas(8) std::uint64_t directory = 0x5000;
-  hook.directory = reinterpret_cast<std::uint64_t>(&directory);
-  hook.directory_text = 0x5000;
-  restore_directory(memory(), hook);
-  EXPECT_EQ(directory, 0u);
-  directory = 0x6000;
-  restore_directory(memory(), hook);
-  EXPECT_EQ(directory, 0x6000u) << "the program has set it";
-}
-
 TEST_F(Hook, ThatTheProgramHasSetIsKept) {
   const ReplacedHook hook = replaced();
   hook_ = other_hook;

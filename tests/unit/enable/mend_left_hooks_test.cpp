@@ -46,9 +46,7 @@ class MendLeftHooksTest : public ::testing::Test {
                          .original = base + Lookalike::default_hook,
                          .replacement = target->start_function(),
                          .thread_hook = base + Lookalike::thread_hook,
-                         .witness = base + Lookalike::blocking_hook,
-                         .directory = base + Lookalike::directory,
-                         .directory_text = directory_text}}};
+                         .witness = base + Lookalike::blocking_hook}}};
   }
   Checked<Target> find() const {
     auto process = HeldProcess::hold(child_->pid(), 0);
@@ -105,7 +103,6 @@ TEST_F(MendLeftHooksTest, LeavesTheProgramOfAnotherUser) {
 TEST_F(MendLeftHooksTest, LeavesAHookThatIsNotTheProgramsOwn) {
   EXPECT_FALSE(is_mended_with([](JournalEntry& entry) { entry.claim.hook.original += 8; }));
   EXPECT_FALSE(is_mended_with([](JournalEntry& entry) { entry.claim.hook.address = base + Lookalike::paused; }));
-  EXPECT_FALSE(is_mended_with([](JournalEntry& entry) { entry.claim.hook.directory = base + Lookalike::paused; }));
   EXPECT_FALSE(is_mended_with([](JournalEntry& entry) { entry.claim.hook.request = base + Lookalike::paused; }));
 }
 

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -72,7 +73,7 @@ class RequirementsTest : public ::testing::Test {
     if (can_be_led_) target.runtime.start_sites.directory = reinterpret_cast<std::uint64_t>(&directory_);
     target.runtime.start_sites.ring_words = reinterpret_cast<std::uint64_t>(&words_);
     child.go_on();
-    return check_requirements(target, allow_confined);
+    return check_requirements(target, allow_confined, silent_);
   }
   static void expect_missing(const Requirements& found, EnableResult result, const std::string& why) {
     const Requirement* const missing = found.missing();
@@ -92,6 +93,7 @@ class RequirementsTest : public ::testing::Test {
   std::string text_;
   alignas(8) std::uint64_t directory_ = 0;
   bool can_be_led_ = true;
+  std::set<std::string> silent_;
   alignas(8) std::uint32_t words_ = ring_words;
 };
 
@@ -106,7 +108,7 @@ TEST_F(RequirementsTest, OfAProgramThatEndsAreNotMet) {
   ASSERT_TRUE(held);
   const Target target{.process = std::move(*held)};
   child.reset();
-  expect_missing(check_requirements(target, true), EnableResult::gone, "ended");
+  expect_missing(check_requirements(target, true, silent_), EnableResult::gone, "ended");
 }
 
 TEST_F(RequirementsTest, AreInTheDirectoryThatTheProgramNames) {
@@ -240,6 +242,17 @@ TEST_F(LedTest, ToTheFirstDirectoryThatCanBeUsed) {
   const Requirements second = led_by(variable("HOME", "others") + variable("TMPDIR", "second"));
   EXPECT_EQ(second.missing(), nullptr);
   EXPECT_EQ(second.directory, dir_ / "second");
+}
+
+TEST_F(LedTest, ToTheDirectoryThatOthersCannotRead) {
+  own(dir_ / "second", user, 0700);
+  EXPECT_EQ(led_by(variable("HOME", "home") + variable("TMPDIR", "second")).directory, dir_ / "second");
+}
+
+TEST_F(LedTest, NotToOneThatDidNotAnswer) {
+  silent_.insert(dir_ / "home");
+  EXPECT_EQ(led_by(variable("HOME", "home") + variable("TMPDIR", "second")).directory, dir_ / "second");
+  expect_missing(led_by(variable("HOME", "home")), EnableResult::no_answer, "did not answer");
 }
 
 TEST_F(LedTest, NowhereIfNoneCanBeUsed) {

@@ -45,15 +45,15 @@ class TargetTest : public ::testing::Test {
   }
   /// As an attempt on this program leaves it.
   ReplacedHook left() const {
-    return {.address = hook + bias,
-            .original = default_hook + bias,
-            .replacement = start + bias,
-            .thread_hook = thread_hook + bias,
-            .witness = blocking_hook + bias,
-            .witness_before = 0,
-            .request = reinterpret_cast<std::uint64_t>(&state_[8]),
-            .directory = directory + bias,
-            .directory_text = 0x7000};
+    return {
+        .address = hook + bias,
+        .original = default_hook + bias,
+        .replacement = start + bias,
+        .thread_hook = thread_hook + bias,
+        .witness = blocking_hook + bias,
+        .witness_before = 0,
+        .request = reinterpret_cast<std::uint64_t>(&state_[8]),
+    };
   }
 
   std::optional<Target> target_;
@@ -74,7 +74,7 @@ TEST_F(TargetTest, RefusesAHookThatAnEntryOnlySays) {
     return forged;
   };
   for (const auto field : {&ReplacedHook::address, &ReplacedHook::original, &ReplacedHook::replacement,
-                           &ReplacedHook::thread_hook, &ReplacedHook::witness, &ReplacedHook::directory})
+                           &ReplacedHook::thread_hook, &ReplacedHook::witness})
     EXPECT_FALSE(own_hook(*target_, {changed(field)}));
 }
 
