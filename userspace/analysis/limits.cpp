@@ -102,7 +102,7 @@ void LimitCheck::on_pause_end(const DomainLife& domain, const PhaseEnd& root) {
   Program& program = known != programs_.end() ? known->second : programs_[domain.process];
   if (program.pid == 0) {
     program.pid = domain.pid;
-    program.comm = registry_->process(domain.process).comm;
+    program.comm = registry_->process(domain.process).name;
   }
   program.pauses.record(root.end_ns - root.begin_ns);
 }

@@ -163,7 +163,7 @@ Result<void> check_selected(const ProcessInfo& process, const std::string& name,
   if (!names_a_process(name) && !options.names.empty())
     return refuse("a ring file does not contain the name of its program, so -n cannot match",
                   "omit -n; the file is of one process");
-  if (!selects_name(options.names, process.comm))
+  if (!selects_name(options.names, process.names()))
     return refuse("the process is named '" + escaped(process.comm) + "', which -n does not match", "omit -n");
   if (!options.pids.empty() && std::ranges::find(options.pids, process.pid) == options.pids.end()) {
     return refuse(process.pid > 0 ? "it is of process " + std::to_string(process.pid) + ", which -p does not select"

@@ -95,7 +95,7 @@ ProcessOptions unmatched(const ProcessOptions& options, const Registry& registry
   for (const std::int32_t pid : options.pids)
     if (matches_none([pid](const ProcessInfo& info) { return info.pid == pid; })) unmatched.pids.push_back(pid);
   for (const std::string& glob : options.names) {
-    if (matches_none([&](const ProcessInfo& info) { return matches_name(glob, info.comm); }))
+    if (matches_none([&](const ProcessInfo& info) { return matches_name(glob, info.names()); }))
       unmatched.names.push_back(glob);
   }
   return unmatched;
@@ -119,7 +119,7 @@ std::string no_match_message(const ProcessOptions& unmatched, const helper::Help
   ProcessLister lister(helper, {}, raise_file_limit() / 2, moment, [](const Batch&) {});
   lister.run();
   Processes processes;
-  for (const ProcessInfo& info : lister.registry().processes()) processes.emplace(info.comm, info.pid);
+  for (const ProcessInfo& info : lister.registry().processes()) processes.emplace(info.name, info.pid);
   return fmt::format(
       "rtev-bpf: no OCaml 5 program that runs now matches {}\nhint: {}\n", selection_of(unmatched),
       processes.empty() ? "rtev-bpf ps lists OCaml 5 processes" : hint_of(unmatched, processes, "those that run:"));

@@ -167,7 +167,9 @@ void add_id_option(CLI::App& app, const char* name, std::vector<std::int32_t>& i
 void add_name_option(CLI::App& app, std::vector<std::string>& names, const std::string& flags = "-n,--name") {
   app.option_defaults()->group("Selection");
   CLI::Option* const option =
-      app.add_option(flags, names, "only processes with this name, e.g. server or 'web*'; repeatable")
+      app.add_option(
+             flags, names,
+             "only processes with this name, e.g. server, 'web*', or shop/main.exe for one of several; repeatable")
           ->type_name("GLOB");
   set_values(app, *option, {.process_names = true});
 }

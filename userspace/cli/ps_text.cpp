@@ -61,7 +61,7 @@ std::string ps_table(std::span<const PsRow> rows, std::size_t columns) {
     table.row();
     table.cell(std::to_string(info->pid));
     table.cell(escaped(name_of_user(info->user)));
-    table.cell(escaped(info->comm));
+    table.cell(escaped(info->name));
     table.cell(escaped(runtime_of(*info)));
     table.cell(to_string(info->ring));
     if (has_enabled) table.cell(!is_enabled ? "unknown" : *is_enabled ? "yes" : "-");
@@ -86,7 +86,7 @@ std::string ps_table(std::span<const PsRow> rows, std::size_t columns) {
 std::string ps_names(std::span<const PsRow> rows) {
   std::string out;
   for (const PsRow& row : rows) {
-    if (!row.info->ended) out += fmt::format("{}\t{}\n", row.info->pid, escaped(row.info->comm));
+    if (!row.info->ended) out += fmt::format("{}\t{}\n", row.info->pid, escaped(row.info->name));
   }
   return out;
 }
@@ -105,6 +105,7 @@ std::string ps_json(std::span<const PsRow> rows, double sample_s) {
           json.member("user", name_of_user(info.user));
           json.member("comm", info.comm);
           json.member("exe", info.exe);
+          json.member("script", info.script);
           json.member("arguments", row.use.arguments);
           json.member("runtime", info.runtime);
           json.member("version", info.version);

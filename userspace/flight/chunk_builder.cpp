@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t max_unresolved = 4096;
 
 std::size_t text_bytes(const ProcessInfo& info) {
-  return info.comm.size() + info.exe.size() + info.runtime.size() + info.version.size() + info.ring_path.size() +
-         info.service.text_bytes();
+  return info.comm.size() + info.exe.size() + info.script.size() + info.runtime.size() + info.version.size() +
+         info.ring_path.size() + info.service.text_bytes();
 }
 
 template <typename Record>

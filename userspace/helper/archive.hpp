@@ -193,7 +193,8 @@ void fields(Archive& archive, ProcessStat& stat) {
 }
 template <typename Archive>
 void fields(Archive& archive, Image& image) {
-  archive(image.start_ticks, image.user, image.start_code, image.ns_pid, image.comm, image.exe, image.file);
+  archive(image.start_ticks, image.user, image.start_code, image.ns_pid, image.comm, image.exe, image.script,
+          image.file);
 }
 template <typename Archive>
 void fields(Archive& archive, OpenedRing& ring) {

@@ -74,6 +74,7 @@ Image open_image(const Procfs& procfs, const ProcessQuery& query) {
   Image image;
   if (auto file = procfs.open_exe(query.pid)) image.file = std::move(*file);
   image.exe = procfs.exe_path(query.pid);
+  if (is_bytecode_interpreter(image.exe)) image.script = bytecode_of(procfs.raw_arguments(query.pid));
   image.ns_pid = procfs.ns_pid(query.pid);
   if (image.exe.empty() && query.program) {
     // The process is gone, but its program is still on disk in most cases.
@@ -232,7 +233,10 @@ ProcessView look_at(const Procfs& procfs, const ProcessQuery& query) {
   if (query.announced_ring) look_for_announced(procfs, query, view);
   view.stat = procfs.stat(query.pid);
   if (view.stat && view.stat->kernel_thread) return view;
-  if (query.image) view.image = open_image(procfs, query);
+  if (query.image)
+    view.image = open_image(procfs, query);
+  else if (query.user)
+    view.image.exe = procfs.exe_path(query.pid);
   if (query.user || query.image) view.image.user = procfs.user(query.pid);
   if (view.stat) {
     view.image.start_ticks = view.stat->start_ticks;

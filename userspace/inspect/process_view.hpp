@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/program_names.hpp"
 #include "base/service_identity.hpp"
 #include "base/unique_fd.hpp"
 #include "inspect/file_place.hpp"
@@ -23,8 +24,11 @@ struct Image {
   std::uint64_t start_code = 0;  ///< lowest address of its code; 0 = unknown
   std::int32_t ns_pid = 0;
   std::string comm;
-  std::string exe;  ///< its path, as the kernel prints it; empty if the process was gone
-  UniqueFd file;    ///< the program, open; none if the process was gone, or its file system may not answer
+  std::string exe;     ///< its path, as the kernel prints it; empty if the process was gone
+  std::string script;  ///< of bytecode: see ProgramNames
+  UniqueFd file;       ///< the program, open; none if the process was gone, or its file system may not answer
+
+  ProgramNames names() const { return {.comm = comm, .exe = exe, .script = script}; }
 };
 
 /// A ring file that a process maps, or mapped. Readable whatever becomes of the process and of the file's name.
@@ -92,7 +96,7 @@ struct ProcessQuery {
 
   std::int32_t pid = 0;
   bool careful = false;                           ///< see Procfs::set_careful()
-  bool user = false;                              ///< only the user, besides `stat`
+  bool user = false;                              ///< only the user and the path of the program, besides `stat`
   bool image = false;                             ///< the program
   std::optional<FilePlace> program{};             ///< where the program is on disk, if the process is gone
   std::optional<AnnouncedRing> announced_ring{};  ///< this ring

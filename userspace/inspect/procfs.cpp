@@ -230,16 +230,21 @@ std::vector<std::int32_t> Procfs::children(std::int32_t pid) const {
   return found;
 }
 
-std::string Procfs::arguments(std::int32_t pid) const {
+std::string Procfs::raw_arguments(std::int32_t pid) const {
   return from_any_thread(pid, [&](std::int32_t thread) {
     const UniqueFd file(::open(process_path(root_, thread, "cmdline").c_str(), O_RDONLY | O_CLOEXEC));
     std::string text(max_small_bytes, '\0');
     const ssize_t got = file ? ::read(file.get(), text.data(), text.size()) : -1;
     text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    while (text.ends_with('\0')) text.pop_back();
-    std::ranges::replace(text, '\0', ' ');
     return text;
   });
+}
+
+std::string Procfs::arguments(std::int32_t pid) const {
+  std::string text = raw_arguments(pid);
+  while (text.ends_with('\0')) text.pop_back();
+  std::ranges::replace(text, '\0', ' ');
+  return text;
 }
 
 ServiceIdentity Procfs::service(std::int32_t pid) const {

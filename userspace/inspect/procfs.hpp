@@ -57,6 +57,8 @@ class Procfs {
   std::optional<std::uint64_t> max_rss_bytes(std::int32_t pid) const;
   /// What the program was started with, its own name first, with blanks between; cut after max_small_bytes.
   std::string arguments(std::int32_t pid) const;
+  /// The same with a 0 after each.
+  std::string raw_arguments(std::int32_t pid) const;
   /// What it was started as part of. The process can make its reader wait.
   ServiceIdentity service(std::int32_t pid) const;
   /// Processes of this user that were started with this in their environment ("NAME=value"). Others are not looked

@@ -10,7 +10,7 @@
 
 #include "base/escape.hpp"
 #include "base/parse.hpp"
-#include "stream/program_key.hpp"
+#include "base/program_names.hpp"
 
 namespace rtev {
 namespace {
@@ -78,10 +78,6 @@ std::string_view container_name(std::string_view part, std::string_view before) 
   return before == "lxc" ? part : std::string_view{};
 }
 
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 std::string value_of(std::string_view name, const ProcessInfo& process, const ControlGroupName& group) {
   const ServiceIdentity& service = process.service;
   if (name == "service") return service.name;
@@ -90,10 +86,9 @@ std::string value_of(std::string_view name, const ProcessInfo& process, const Co
   if (name == "container") return group.container;
   if (name == "unit") return group.unit;
   if (name == "cgroup") return service.cgroup;
-  const std::string_view exe = base_name(process.exe);
-  // Bytecode programs are all run by the same one; what they are called says more.
-  const bool says_little = exe.empty() || is_bytecode_interpreter(exe);
-  return name == "comm" || says_little ? process.comm : std::string(exe);
+  if (name == "comm" || process.exe.empty()) return process.comm;
+  // Bytecode programs are all run by the same file; what they are called says more.
+  return std::string(is_bytecode_interpreter(process.exe) ? full_name(process.names()) : file_name_of(process.exe));
 }
 
 }  // namespace

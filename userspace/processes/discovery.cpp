@@ -166,7 +166,7 @@ void Discovery::on_exec(LifecycleEvent& event) {
     if (ensure(exec_pid, std::move(image), forgotten.origin) == nullptr) forgotten_[exec_pid] = forgotten;
   };
   if (event.answered) return add(std::move(event.image));
-  if (!options_.filter.wants(pid, std::string(comm_of(record)), is_followed(record))) return;
+  if (!options_.filter.wants_pid(pid)) return;
   forgotten_[pid] = forgotten;
   context_.queries.ask({.pid = pid, .image = true}, record.uid, [this, pid, record, add](ProcessView view) {
     // By now it may have ended, or be known by its ring, or run another program.
@@ -184,7 +184,7 @@ void Discovery::on_fork(const rtev_lifecycle& record) {
   if (parent == nullptr) return;
   const bool is_ocaml = parent->index.has_value();
   const ProcessInfo& image = context_.processes.info(*parent);
-  if (!options_.filter.wants(pid, image.comm, is_followed(record))) return context_.kernel.untrack(pid);
+  if (!options_.filter.wants(pid, image.names(), is_followed(record))) return context_.kernel.untrack(pid);
 
   TracedProcess child{.pid = pid,
                       .start_ticks = record.start_time / ns_per_tick,
@@ -345,7 +345,7 @@ TracedProcess* Discovery::ensure(std::int32_t pid, Image image, const Origin& or
     }
     end(pid, origin.time_ns, exit_unseen);  // the pid has a new owner
   }
-  if (!options_.filter.wants(pid, image.comm, origin.followed)) return nullptr;
+  if (!options_.filter.wants(pid, image.names(), origin.followed)) return nullptr;
 
   UniqueFd file = std::move(image.file);
   TracedProcess& process = context_.processes.insert(new_process(pid, std::move(image), origin));
@@ -369,6 +369,7 @@ TracedProcess Discovery::new_process(std::int32_t pid, Image image, const Origin
   process.info.exec_generation = origin.generation;
   process.info.comm = std::move(image.comm);
   process.info.exe = std::move(image.exe);
+  process.info.script = std::move(image.script);
   force_version(process.info);
   return process;
 }

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/name_globs.hpp"
+
 namespace rtev {
 namespace {
 
@@ -124,7 +126,8 @@ void HostScan::look_at(std::int32_t pid, const ProcessView& view) {
     unanswered_.push_back(pid);
     return;
   }
-  if (!stat || stat->kernel_thread || !options_.filter.wants(pid, stat->comm, false) ||
+  if (!stat || stat->kernel_thread || !options_.filter.wants_pid(pid) ||
+      !may_select_name(options_.filter.name_globs, {.comm = stat->comm, .exe = view.image.exe}) ||
       silent_.contains({pid, stat->start_ticks})) {
     --asked_;
     if (stat) known_.insert(pid);

@@ -78,8 +78,11 @@ bool LifecycleLookup::may_look_for_ring(const rtev_lifecycle& record) {
 void LifecycleLookup::add(LifecycleEvent& event, ProcessView view) {
   event.answered = true;
   // It may run the next program already, whose record is on its way.
-  if (event.record.type == RTEV_EXEC && view.stat && std::string_view(view.stat->comm) != comm_of(event.record))
+  if (event.record.type == RTEV_EXEC && view.stat && std::string_view(view.stat->comm) != comm_of(event.record)) {
     view.image.file.reset();
+    view.image.exe.clear();
+    view.image.script.clear();
+  }
   if (event.record.type == RTEV_RING && view.rings.empty())
     ++not_found_.try_emplace(event.record.uid, NotFound{.since_ns = event.record.time_ns}).first->second.rings;
   event.image = std::move(view.image);

@@ -22,8 +22,8 @@ bool ProcessFilter::wants_pid(std::int32_t pid) const {
   return pid != ::getpid() && (pids.empty() || std::ranges::find(pids, pid) != pids.end());
 }
 
-bool ProcessFilter::wants(std::int32_t pid, const std::string& comm, bool followed) const {
-  return wants_pid(pid) && (followed || !only_followed) && selects_name(name_globs, comm);
+bool ProcessFilter::wants(std::int32_t pid, const ProgramNames& names, bool followed) const {
+  return wants_pid(pid) && (followed || !only_followed) && selects_name(name_globs, names);
 }
 
 TracedProcess* ProcessTable::find(std::int32_t pid) {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/program_names.hpp"
 #include "helper/process_queries.hpp"
 #include "processes/traced_process.hpp"
 #include "stream/registry.hpp"
@@ -25,7 +26,7 @@ struct ProcessFilter {
 
   /// False for the tracer itself, and for processes of which nothing else needs to be known.
   bool wants_pid(std::int32_t pid) const;
-  bool wants(std::int32_t pid, const std::string& comm, bool followed) const;
+  bool wants(std::int32_t pid, const ProgramNames& names, bool followed) const;
 };
 
 /// ProcessTable::IsRunning of the host. Never waits.

@@ -31,8 +31,9 @@ std::unexpected<Error> incomplete(std::string_view what) {
 
 Result<bool> MetadataReader::take(std::string_view what, const Object& object) {
   using Take = Result<void> (MetadataReader::*)(const Object&);
-  static constexpr std::array<std::pair<std::string_view, Take>, 15> takes{
-      {{metadata_process, &MetadataReader::process},
+  static constexpr std::array<std::pair<std::string_view, Take>, 16> takes{
+      {{metadata_script, &MetadataReader::script},
+       {metadata_process, &MetadataReader::process},
        {metadata_service, &MetadataReader::service},
        {metadata_accounting, &MetadataReader::accounting},
        {metadata_missed, &MetadataReader::missed},
@@ -103,10 +104,17 @@ Result<void> MetadataReader::argument(const Object& object) {
   return {};
 }
 
+Result<void> MetadataReader::script(const Object& object) {
+  Values values(object.arguments);
+  script_ = {object.address, values.text("path")};
+  return values.complete() ? Result<void>() : incomplete(metadata_script);
+}
+
 Result<void> MetadataReader::process(const Object& object) {
   Values values(object.arguments);
   ProcessInfo info;
   process_fields(info, values);
+  if (script_.first == object.address) info.script = std::exchange(script_, {}).second;
   if (values.has("max_rss")) info.max_rss_bytes = values.number<std::uint64_t>("max_rss");
   if (!values.complete() || object.address == 0 || object.address >= UINT32_MAX) return incomplete(metadata_process);
   const auto index = static_cast<ProcessIndex>(object.address);
@@ -114,7 +122,8 @@ Result<void> MetadataReader::process(const Object& object) {
     if (!stream_.process(index, std::move(info))) return bad_recording("too many processes");
     return {};
   }
-  list_bytes_ += info.comm.size() + info.exe.size() + info.runtime.size() + info.version.size() + info.ring_path.size();
+  list_bytes_ += info.comm.size() + info.exe.size() + info.script.size() + info.runtime.size() + info.version.size() +
+                 info.ring_path.size();
   if (list_.processes.size() >= StreamBuilder::max_processes || list_bytes_ > StreamBuilder::max_process_bytes)
     return bad_recording("too many processes");
   if (!list_.processes.emplace(index, std::move(info)).second) return bad_recording("a process is listed twice");

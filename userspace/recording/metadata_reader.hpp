@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "recording/stream_builder.hpp"
 #include "rtev/error.hpp"
@@ -32,6 +33,7 @@ class MetadataReader {
 
   Result<void> header(const Object& object);
   Result<void> argument(const Object& object);
+  Result<void> script(const Object& object);
   Result<void> process(const Object& object);
   Result<void> service(const Object& object);
   Result<void> accounting(const Object& object);
@@ -55,6 +57,7 @@ class MetadataReader {
   bool lists_ = false, ended_ = false;
   StreamBuilder::List list_;
   std::size_t list_bytes_ = 0;
+  std::pair<std::uint64_t, std::string> script_{};  ///< of the process of this index, which follows
   RunSummary summary_;
 };
 

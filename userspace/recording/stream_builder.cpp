@@ -12,8 +12,8 @@ namespace rtev {
 namespace {
 
 std::size_t string_bytes(const ProcessInfo& info) {
-  return info.comm.size() + info.exe.size() + info.runtime.size() + info.version.size() + info.ring_path.size() +
-         info.service.text_bytes();
+  return info.comm.size() + info.exe.size() + info.script.size() + info.runtime.size() + info.version.size() +
+         info.ring_path.size() + info.service.text_bytes();
 }
 
 }  // namespace

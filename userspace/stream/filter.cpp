@@ -224,7 +224,7 @@ bool Selection::accepts(const Event& event, const Batch& batch, const Registry& 
 
 bool Selection::accepts(const ProcessInfo& info) {
   const bool selected = (options_.pids.empty() || std::ranges::find(options_.pids, info.pid) != options_.pids.end()) &&
-                        selects_name(options_.name_globs, info.comm);
+                        selects_name(options_.name_globs, info.names());
   if (!noted_.contains(info.pid)) note(info);
   // A pid can be reused by another program.
   if (selected)
@@ -240,8 +240,8 @@ void Selection::note(const ProcessInfo& info) {
   for (const std::int32_t pid : options_.pids)
     if (pid == info.pid) matched_pids_.insert(pid);
   for (const std::string& glob : options_.name_globs)
-    if (matches_name(glob, info.comm)) matched_globs_.insert(glob);
-  if (processes_.size() < max_processes) processes_.emplace(info.comm, info.pid);
+    if (matches_name(glob, info.names())) matched_globs_.insert(glob);
+  if (processes_.size() < max_processes) processes_.emplace(info.name, info.pid);
 }
 
 std::vector<std::int32_t> Selection::unmatched_pids() const {

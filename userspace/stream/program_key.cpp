@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "stream/program_key.hpp"
 
-namespace rtev {
+#include "base/program_names.hpp"
 
-bool is_bytecode_interpreter(std::string_view exe) {
-  const std::string_view name = exe.substr(exe.rfind('/') + 1);
-  return name.starts_with("ocamlrun") || name.contains("-ocamlrun");
-}
+namespace rtev {
 
 std::string program_key(std::string_view exe, std::string_view comm) {
   std::string key(exe);

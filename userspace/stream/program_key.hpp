@@ -11,10 +11,6 @@ namespace rtev {
 /// Reports show more processes of one program than this in one row, with their sums.
 inline constexpr std::size_t max_single_processes = 5;
 
-/// True of the program that runs bytecode: "ocamlrun", "ocamlrund", and since OCaml 5.5 names such as
-/// "x86_64-pc-linux-gnu-ocamlrun-a104". Many programs have this file.
-bool is_bytecode_interpreter(std::string_view exe);
-
 /// The same for all processes of a program: its file, and of bytecode the name of the process, which is that of the
 /// script.
 std::string program_key(std::string_view exe, std::string_view comm);

@@ -25,6 +25,7 @@
 //
 //   rtev:string     the string slot in the object's name means this StringId::pack()
 //   rtev:source     the thread slot of the object's process means this Source::pack()
+//   rtev:script     address = index: ProcessInfo::script of the process that follows, if it has one
 //   rtev:process    address = index: ProcessInfo without what rtev:accounting has
 //   rtev:service    address = index: its ServiceIdentity, if anything is known
 //   rtev:accounting address = index: figures of the process
@@ -68,17 +69,17 @@ inline constexpr std::string_view sample_category = "sample", runtime_category =
                                   process_category = "process", raw_category = "rtev:raw";
 
 inline constexpr std::string_view metadata_string = "rtev:string", metadata_source = "rtev:source",
-                                  metadata_process = "rtev:process", metadata_service = "rtev:service",
-                                  metadata_accounting = "rtev:accounting", metadata_missed = "rtev:missed",
-                                  metadata_left_alone = "rtev:left_alone", metadata_ring = "rtev:ring",
-                                  metadata_ring_gone = "rtev:ring_gone", metadata_process_gone = "rtev:process_gone",
-                                  metadata_thread = "rtev:thread", metadata_idle = "rtev:idle",
-                                  metadata_threads_gone = "rtev:threads_gone", metadata_frame = "rtev:frame",
-                                  metadata_stack = "rtev:stack", metadata_header = "rtev:header",
-                                  metadata_argument = "rtev:argument", metadata_list = "rtev:list",
-                                  metadata_others = "rtev:others", metadata_events = "rtev:events",
-                                  metadata_drop = "rtev:drop", metadata_announcer = "rtev:announcer",
-                                  metadata_summary = "rtev:summary";
+                                  metadata_process = "rtev:process", metadata_script = "rtev:script",
+                                  metadata_service = "rtev:service", metadata_accounting = "rtev:accounting",
+                                  metadata_missed = "rtev:missed", metadata_left_alone = "rtev:left_alone",
+                                  metadata_ring = "rtev:ring", metadata_ring_gone = "rtev:ring_gone",
+                                  metadata_process_gone = "rtev:process_gone", metadata_thread = "rtev:thread",
+                                  metadata_idle = "rtev:idle", metadata_threads_gone = "rtev:threads_gone",
+                                  metadata_frame = "rtev:frame", metadata_stack = "rtev:stack",
+                                  metadata_header = "rtev:header", metadata_argument = "rtev:argument",
+                                  metadata_list = "rtev:list", metadata_others = "rtev:others",
+                                  metadata_events = "rtev:events", metadata_drop = "rtev:drop",
+                                  metadata_announcer = "rtev:announcer", metadata_summary = "rtev:summary";
 
 /// Version of this layout: the value of "rtev:header".
 inline constexpr std::uint32_t format_version = 2;
@@ -231,7 +232,7 @@ void left_alone_fields(Pauses& pauses, Field&& field) {
   field("ns", pauses.ns);
 }
 
-/// Of a ProcessInfo, except for its figures and `max_rss_bytes`, which is optional.
+/// Of a ProcessInfo, except for its figures, `max_rss_bytes` and `script`, which are optional.
 template <typename Info, typename Field>
 void process_fields(Info& info, Field&& field) {
   field("pid", info.pid);

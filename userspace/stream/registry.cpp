@@ -47,15 +47,26 @@ std::string_view to_string(FamilySource source) {
 bool same_but_figures(const ProcessInfo& one, const ProcessInfo& other) {
   return one.pid == other.pid && one.ns_pid == other.ns_pid && one.start_ticks == other.start_ticks &&
          one.exec_generation == other.exec_generation && one.comm == other.comm && one.exe == other.exe &&
-         one.runtime == other.runtime && one.version == other.version && one.family == other.family &&
-         one.family_source == other.family_source && one.ring == other.ring && one.ring_path == other.ring_path &&
-         one.service == other.service && one.ended == other.ended && one.max_rss_bytes == other.max_rss_bytes;
+         one.script == other.script && one.runtime == other.runtime && one.version == other.version &&
+         one.family == other.family && one.family_source == other.family_source && one.ring == other.ring &&
+         one.ring_path == other.ring_path && one.service == other.service && one.ended == other.ended &&
+         one.max_rss_bytes == other.max_rss_bytes;
 }
 
 ProcessIndex Registry::add_process(ProcessInfo info) {
   const ProcessIndex index = next_index_++;
-  processes_.emplace_hint(processes_.end(), index, Entry{.info = std::move(info)});
+  name(processes_.emplace_hint(processes_.end(), index, Entry{.info = std::move(info)})->second.info);
   return index;
+}
+
+/// Names also the others again that are called like it, now that there is one more of them.
+void Registry::name(ProcessInfo& info) {
+  if (!names_.add(info.names())) {
+    info.name = names_.name_of(info.names());
+    return;
+  }
+  for (auto& [index, entry] : processes_)
+    if (full_name(entry.info.names()) == full_name(info.names())) entry.info.name = names_.name_of(entry.info.names());
 }
 
 ProcessInfo& Registry::process(ProcessIndex index) {
@@ -124,6 +135,7 @@ void Registry::restore_process(ProcessIndex index, ProcessInfo info) {
   const auto entry = processes_.try_emplace(index).first;
   revive(index);
   entry->second.info = std::move(info);
+  name(entry->second.info);
   next_index_ = std::max(next_index_, index + 1);
 }
 

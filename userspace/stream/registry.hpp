@@ -13,11 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/program_names.hpp"
 #include "base/service_identity.hpp"
 #include "rtev/event.hpp"
 #include "rtev/names.hpp"
 #include "rtev/ring_reader.hpp"
 #include "stream/records.hpp"
+#include "stream/shown_names.hpp"
 #include "stream/stacks.hpp"
 
 namespace rtev {
@@ -75,6 +77,8 @@ struct ProcessInfo {
   std::uint32_t exec_generation = 0;  ///< counts the execs seen
   std::string comm;
   std::string exe;
+  std::string script;  ///< of bytecode: see ProgramNames
+  std::string name;    ///< what people are shown, set by the Registry: see ShownNames; not in recordings
   std::string runtime{ocaml_runtime};  ///< writer of its newest ring: OCaml's runtime, or a Producer's name
   std::string version;                 ///< of OCaml, e.g. "5.3"; empty if the binary does not contain it
   Family family = Family::since_5_3;
@@ -90,6 +94,8 @@ struct ProcessInfo {
   MissedRings missed;
   LeftAlone left_alone;
   std::uint32_t user = 0;  ///< see charged_user(); not in recordings
+
+  ProgramNames names() const { return {.comm = comm, .exe = exe, .script = script}; }
 };
 
 /// True if nothing differs but figures that change with each poll: the ends of runs and recordings have those.
@@ -202,6 +208,7 @@ class Registry {
   void remember_retired(ProcessIndex index);
   void place_ring(std::uint32_t slot, RingInfo info);
   void revive(ProcessIndex index);
+  void name(ProcessInfo& info);
 
   std::map<ProcessIndex, Entry> processes_;
   std::map<std::uint32_t, std::deque<ProcessIndex>> retired_;  ///< by user; oldest first, without rings
@@ -210,6 +217,7 @@ class Registry {
   std::vector<std::optional<Ring>> rings_{1};
   std::deque<std::uint32_t> free_slots_;  ///< freed longest ago first
   Others others_;
+  ShownNames names_;
   StackTable stacks_;
   ProcessInfo unknown_;  ///< for process() with an unknown index
 };

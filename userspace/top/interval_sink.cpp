@@ -407,7 +407,7 @@ void IntervalSink::on_pause_details(PauseDetails&& pause) {
     if (last != nullptr)
       activity.arrival_ns = std::max(activity.arrival_ns, rise(last->arrived_ns, part.section->begin_ns));
   }
-  pause.comm = registry_->process(pause.domain.process).comm;
+  pause.comm = registry_->process(pause.domain.process).name;
   causes_of(activity).add(pause);
   if (!worst_ || ns > worst_->duration_ns()) worst_ = std::move(pause);
 }

@@ -44,7 +44,7 @@ std::string as_file_name(std::string text) {
 /// A process whose every string is this, with events of every kind, also from other processes, and losses.
 void write_recording(const std::filesystem::path& path, const std::string& text) {
   ProcessInfo info = test::World::default_info();
-  info.comm = info.exe = info.runtime = info.version = info.ring_path = text;
+  info.name = info.comm = info.exe = info.runtime = info.version = info.ring_path = text;
   test::World world(info);
   info.pid = 4243;
   info.runtime = ocaml_runtime;

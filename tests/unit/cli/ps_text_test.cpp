@@ -18,7 +18,7 @@ ProcessInfo process(std::int32_t pid, std::string comm, std::string version) {
   ProcessInfo info;
   info.pid = pid;
   info.user = 0;
-  info.comm = std::move(comm);
+  info.name = info.comm = std::move(comm);
   info.exe = "/usr/bin/" + info.comm;
   info.runtime = ocaml_runtime;
   info.version = std::move(version);
@@ -63,7 +63,7 @@ TEST_F(PsText, LinesAreCutToTheTerminal) {
 }
 
 TEST_F(PsText, NamesForScripts) {
-  silent_.comm = "\x1b[31m\n";
+  silent_.name = silent_.comm = "\x1b[31m\n";
   EXPECT_EQ(ps_names(rows_), "4242\tshop\n17\t\\x1B[31m\\x0A\n");
   shop_.ended = true;
   EXPECT_EQ(ps_names(rows_), "17\t\\x1B[31m\\x0A\n");

@@ -108,7 +108,11 @@ TEST(GroupTemplate, TakesTheFirstNameThatAProcessHas) {
   EXPECT_EQ(standard(), "app.byte");
   process.exe = "/usr/bin/x86_64-pc-linux-gnu-ocamlrun-a104";
   EXPECT_EQ(standard(), "app.byte");
+  process.comm = "x86_64-pc-linux";
+  process.script = "/srv/other.byte";
+  EXPECT_EQ(standard(), "other.byte");
   process.exe.clear();
+  process.comm = "app.byte";
   EXPECT_EQ(standard(), "app.byte");
   process.comm.clear();
   EXPECT_EQ(standard(), "unknown");

@@ -15,17 +15,17 @@ using testing::IsEmpty;
 using testing::Pair;
 
 TEST(ProcessFilter, WantsProcessesByPidAndName) {
-  EXPECT_TRUE(ProcessFilter{}.wants(7, "server", false));
-  EXPECT_FALSE(ProcessFilter{}.wants(::getpid(), "server", true)) << "the tracer itself";
+  EXPECT_TRUE(ProcessFilter{}.wants(7, {"server"}, false));
+  EXPECT_FALSE(ProcessFilter{}.wants(::getpid(), {"server"}, true)) << "the tracer itself";
   const ProcessFilter pids{.pids = {7, 9}};
-  EXPECT_TRUE(pids.wants(9, "server", false));
-  EXPECT_FALSE(pids.wants(8, "server", false));
+  EXPECT_TRUE(pids.wants(9, {"server"}, false));
+  EXPECT_FALSE(pids.wants(8, {"server"}, false));
   const ProcessFilter names{.name_globs = {"ser*"}};
-  EXPECT_TRUE(names.wants(7, "server", false));
-  EXPECT_FALSE(names.wants(7, "batch", false));
+  EXPECT_TRUE(names.wants(7, {"server"}, false));
+  EXPECT_FALSE(names.wants(7, {"batch"}, false));
   const ProcessFilter followed{.only_followed = true};
-  EXPECT_TRUE(followed.wants(7, "server", true));
-  EXPECT_FALSE(followed.wants(7, "server", false));
+  EXPECT_TRUE(followed.wants(7, {"server"}, true));
+  EXPECT_FALSE(followed.wants(7, {"server"}, false));
 }
 
 class ProcessTableTest : public testing::Test {

@@ -57,7 +57,7 @@ class RandomStream {
     }
     if (below(3) == 0) names_[below(names_.size())] = text();
     ProcessInfo& info = registry_.process(rings_[below(rings_.size())].process);
-    if (below(4) == 0) info.comm = text();
+    if (below(4) == 0) info.ring_path = text();
     if (below(4) == 0) info.ring = RingState::paused;
     info.words.events += below(10);
     if (rings_.size() > 6) {
@@ -227,6 +227,39 @@ TEST(Replay, TheSummaryNamesTheSameCulprits) {
   EXPECT_THAT(back.text, HasSubstr("left alone 2 times"));
   EXPECT_THAT(back.text, HasSubstr("6 of them of pid 7 (flood)"));
   EXPECT_EQ(back.text, summary_text(summary, world.registry, true));
+}
+
+/// A record has no room for all that may be known of a process.
+TEST(Replay, KeepsAllThatIsKnownOfABytecodeProgram) {
+  World world;
+  ProcessInfo& info = world.registry.process(world.process);
+  info.comm = "ocamlrun";
+  info.exe = "/usr/bin/ocamlrun";
+  info.script = "/srv/batch.byte";
+  info.max_rss_bytes = 4096;
+  info.service.name = "batches";
+  StringOutput file;
+  FxtSink fxt(file);
+  fxt.header(make_header());
+  Events events(world.slot);
+  fxt.consume(events.add(1, EventKind::begin, phase_minor).batch(), world.registry);
+  fxt.summary({}, world.registry);
+  struct : Sink {
+    void header(const RunHeader&) override {}
+    void flush() override {}
+    void consume(const Batch&, const Registry& registry) override { seen = *registry.processes().begin(); }
+    void summary(const RunSummary&, const Registry& registry) override { last = *registry.processes().begin(); }
+    ProcessInfo seen, last;
+  } back;
+  Replay replay(back);
+  ASSERT_TRUE(replay.feed(bytes_of(file.text())));
+  ASSERT_TRUE(replay.finish());
+  for (const ProcessInfo& process : {back.seen, back.last}) {
+    EXPECT_EQ(process.script, "/srv/batch.byte");
+    EXPECT_EQ(process.name, "batch.byte");
+    EXPECT_EQ(process.max_rss_bytes, 4096u);
+    EXPECT_EQ(process.service.name, "batches");
+  }
 }
 
 TEST(Replay, TakesPiecesOfAnySize) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/program_names.hpp"
 #include "unit/stream/world.hpp"
 
 namespace rtev::test {

@@ -9,7 +9,7 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t max_processes = 10, program_width = 15;
+constexpr std::size_t max_processes = 10;
 constexpr std::string_view time_of_day = "14:03:22";
 
 /// When the interval ended: the time of day, or seconds since the run began.
@@ -35,9 +35,7 @@ std::string latency_interval_text(const LatencyReport& report, bool with_titles)
     const LatencyReport::Process& process = report.processes[i];
     const Histogram& wall = process.figures.wall;
     const TimeSplit& split = process.figures.split;
-    TextBuffer comm;
-    add_column(comm, process.comm, program_width);
-    print(out, "{:<8} {:>8} {:<15} {:>9} {:>8} {:>8} {:>8} {:>8}", time, process.pid, comm.text(),
+    print(out, "{:<8} {:>8} {:<15} {:>9} {:>8} {:>8} {:>8} {:>8}", time, process.pid, escaped(process.comm),
           Grouped{wall.count()}, Duration{wall.total()}, Duration{wall.percentile(50)}, Duration{wall.percentile(99)},
           Duration{wall.max()});
     for (const std::uint64_t ns : {split.on_cpu, split.runnable, split.blocked()}) {

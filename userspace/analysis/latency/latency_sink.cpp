@@ -189,7 +189,7 @@ void Latency::note_process(const Event& event, const Batch& batch, const Registr
 /// The registry forgets processes that ended long ago.
 void Latency::describe(ProcessEntry& entry, const ProcessInfo& info) {
   if (info.pid == 0) return;
-  entry.comm = info.comm;
+  entry.comm = info.name;
   entry.exe = info.exe;
 }
 
@@ -271,7 +271,7 @@ LatencyReport::Process Latency::report_of(ProcessIndex index, const ProcessEntry
   LatencyReport::Process process{
       .index = index, .pid = entry.pid, .comm = entry.comm, .exe = entry.exe, .ended = entry.ended};
   if (const ProcessInfo& info = registry.process(index); info.pid != 0) {
-    process.comm = info.comm;
+    process.comm = info.name;
     process.exe = info.exe;
   }
   for (const auto& [number, domain] : entry.domains) {

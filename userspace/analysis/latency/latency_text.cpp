@@ -14,7 +14,7 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t pid_width = 7, comm_width = 15, percentile_width = 12;
+constexpr std::size_t pid_width = 7, least_comm_width = 15 + 2, percentile_width = 12;
 /// Rows of the default report, which fits a terminal.
 constexpr std::size_t max_rows = 10;
 
@@ -214,7 +214,7 @@ class Report {
   void table() {
     if (report_.all.empty()) return;
     TextTable table;
-    table.column("PID", pid_width).column("COMM", 0, TextTable::Align::left).column("DOM", 5).column("COUNT", 7);
+    table.column("PID", pid_width).column("COMM", least_comm_width, TextTable::Align::left).column("DOM", 5).column("COUNT", 7);
     for (const std::string_view title : {"TOTAL", "P50", "P99", "P99.9", "MAX"}) table.column(title, 8);
     if (report_.scheduler_seen) {
       for (const std::string_view title : {"ONCPU", "RUNBL", "BLOCK"}) table.column(title, 0);
@@ -272,11 +272,9 @@ class Report {
 
   void row(TextTable& table, const LatencyReport::Process& process, std::string_view domain,
            const LatencyFigures& of) const {
-    TextBuffer comm;
-    add_column(comm, process.comm, comm_width);
     table.row();
     table.cell(std::to_string(process.pid));
-    table.cell(comm.text());
+    table.cell(escaped(process.comm));
     table.cell(domain);
     figures(table, of);
   }

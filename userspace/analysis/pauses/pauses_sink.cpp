@@ -81,7 +81,7 @@ void Pauses::on_pause_details(PauseDetails&& pause) {
   counts_.total_ns += pause.duration_ns();
   counts_.unknown_ns += pause.time.unknown;
   if (processes_.size() < several) processes_.insert(pause.domain.process);
-  pause.comm = registry_->process(pause.domain.process).comm;
+  pause.comm = registry_->process(pause.domain.process).name;
   groups_.add(pause);
   if (options_.on_pause) options_.on_pause(pause);
   if (worst_.wants(pause.duration_ns())) worst_.add(std::move(pause));
@@ -97,7 +97,7 @@ void Pauses::on_unfinished(const DomainLife& domain, const PhaseEnd& root, Unfin
   const auto place =
       std::ranges::find_if(unfinished_, [&](const UnfinishedPause& other) { return length(other) < length(pause); });
   if (place == unfinished_.end() && unfinished_.size() >= options_.top) return;
-  pause.comm = registry_->process(domain.process).comm;
+  pause.comm = registry_->process(domain.process).name;
   unfinished_.insert(place, std::move(pause));
   if (unfinished_.size() > options_.top) unfinished_.pop_back();
 }

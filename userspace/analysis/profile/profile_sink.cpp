@@ -92,8 +92,8 @@ void Profile::describe(ProcessIndex index, const Registry& registry) {
   if (info.pid == 0) return;
   Known& known = processes_[index];
   known.pid = info.pid;
-  known.comm = info.comm;
-  known.program = program_key(info.exe, info.comm);
+  known.comm = info.name;
+  known.program = program_key(info.exe, info.name);
 }
 
 void Profile::sample(const Event& event, const Batch& batch, const Registry& registry) {

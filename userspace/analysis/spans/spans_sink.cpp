@@ -73,7 +73,7 @@ void Spans::summary(const RunSummary& summary, const Registry& registry) {
   }
   domains_.clear();
   registry_ = nullptr;
-  for (auto& [key, group] : groups_) group.comm = registry.process(key.first).comm;
+  for (auto& [key, group] : groups_) group.comm = registry.process(key.first).name;
 }
 
 /// Empty if it is not known yet: a name may come after the first events that need it.
@@ -102,7 +102,7 @@ SpanGroup* Spans::group_of(const Open& span) {
   }
   const ProcessInfo& process = registry_->process(ring->process);
   return &groups_
-              .emplace(GroupKey{ring->process, name}, SpanGroup{.pid = process.pid, .comm = process.comm, .name = name})
+              .emplace(GroupKey{ring->process, name}, SpanGroup{.pid = process.pid, .comm = process.name, .name = name})
               .first->second;
 }
 

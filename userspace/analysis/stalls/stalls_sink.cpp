@@ -266,7 +266,7 @@ void Stalls::summary(const RunSummary& summary, const Registry& registry) {
   loops_.clear();
   registry_ = nullptr;
   for (auto& [index, program] : programs_) {
-    program.comm = registry.process(index).comm;
+    program.comm = registry.process(index).name;
     report_.programs.push_back(std::move(program));
   }
   programs_.clear();

@@ -16,7 +16,7 @@ constexpr std::size_t max_named_user_events = 64;  ///< of a process, that are c
 void Stats::Process::learn(const ProcessInfo& from) {
   stats.pid = from.pid;
   stats.start_ticks = from.start_ticks;
-  stats.comm = from.comm;
+  stats.comm = from.name;
   stats.exe = from.exe;
   stats.runtime = from.runtime;
   stats.version = from.version;

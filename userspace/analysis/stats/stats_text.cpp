@@ -22,7 +22,7 @@ namespace {
 
 /// It fits a terminal of 24 lines.
 constexpr std::size_t max_rows = 10, max_user_events = 5, max_spans = 5, max_growing = 3, max_programs = 3,
-                      comm_width = 15;
+                      least_comm_width = 15 + 2;
 constexpr std::string_view more = "and ";  ///< begins the label of rows of others
 
 /// "heap 0.53 MB to 185 MB, 23.1 MB/s, rising all the time".
@@ -56,7 +56,7 @@ class Screen {
   void add_table() {
     if (report_.process_count == 0) return;
     TextTable table;
-    table.column("PID", 7).column("COMM", comm_width, TextTable::Align::left).column("DOM", 5);
+    table.column("PID", 7).column("COMM", least_comm_width, TextTable::Align::left).column("DOM", 5);
     table.column("WALL", 8);
     if (report_.scheduler_seen) table.column("CPU", 8);
     for (const std::string_view title : {"GC", "GC%"}) table.column(title, 8);
@@ -271,12 +271,6 @@ class Screen {
     add_share(table, figures.gc_share(), bound);
   }
 
-  static std::string comm_cell(std::string_view comm) {
-    TextBuffer cell;
-    add_column(cell, comm, comm_width);
-    return std::string{cell.text()};
-  }
-
   static void domain_cells(TextTable& table, const StatsFigures& figures) {
     const bool bound = figures.missing.any();
     table.cell(figures.minor_collections, bound);
@@ -287,7 +281,7 @@ class Screen {
 
   void domain_row(TextTable& table, const ProcessStats& process, std::string_view domain,
                   const StatsFigures& figures) const {
-    begin_row(table, std::to_string(process.pid), comm_cell(process.comm), domain, figures.wall_ns, figures);
+    begin_row(table, std::to_string(process.pid), escaped(process.comm), domain, figures.wall_ns, figures);
     domain_cells(table, figures);
   }
 
@@ -351,7 +345,7 @@ class Screen {
 
   /// Of a program with many processes: how many these are instead of a pid, no WALL, and the largest heap.
   void program_row(TextTable& table, const ProgramStats& program) const {
-    begin_row(table, fmt::format("x{}", Grouped{program.processes}), comm_cell(program.comm),
+    begin_row(table, fmt::format("x{}", Grouped{program.processes}), escaped(program.comm),
               fmt::format("{}", Grouped{program.domains}), std::nullopt, program.figures);
     const std::optional<std::uint64_t> heap = program.max_heap_words;
     process_cells(table, program.figures, heap ? fmt::format("{}", bytes_of(*heap)) : "-", std::nullopt);
@@ -384,7 +378,7 @@ class Screen {
       }
       const ProcessStats& process = *rows[i].process;
       const Trend& heap = process.heap_words;
-      begin_row(table, std::to_string(process.pid), comm_cell(process.comm),
+      begin_row(table, std::to_string(process.pid), escaped(process.comm),
                 fmt::format("{}", Grouped{process.domain_count()}), process.figures.wall_ns, process.figures);
       process_cells(table, process.figures, heap.count() > 0 ? fmt::format("{}", bytes_of(heap.last())) : "-",
                     heap.rise_per_second());

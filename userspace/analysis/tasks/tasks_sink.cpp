@@ -201,7 +201,7 @@ void Tasks::on_tasks_gone(ProcessIndex process, std::uint64_t /*time_ns*/) {
       for (std::size_t state = 0; state < states.size(); ++state) program->second.states.at(state) += states.at(state);
     const ProcessInfo& info = registry_->process(process);
     program->second.pid = info.pid;
-    program->second.comm = info.comm;
+    program->second.comm = info.name;
   }
   for (auto domain = domains_.lower_bound({process, 0}); domain != domains_.end() && domain->first.first == process;) {
     if (domain->second.run) time_.stop(domain->second.run->meter, last_ns_);

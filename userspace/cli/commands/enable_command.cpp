@@ -17,6 +17,9 @@
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
 #include "enable/enabler.hpp"
+#include "helper/helper_process.hpp"
+#include "helper/process_queries.hpp"
+#include "inspect/procfs.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -52,6 +55,16 @@ constexpr const char* disable_footer =
 
 /// The processes that are asked about, once each: those with the pids that are given, or of the host, if -n selects
 /// them.
+/// Of bytecode a helper reads the arguments: they are memory of the process, which may make its reader wait.
+bool is_called(const std::vector<std::string>& names, const ProcessStat& stat, std::int32_t pid) {
+  const std::string exe = Procfs().exe_path(pid);
+  const ProgramNames known{.comm = stat.comm, .exe = exe};
+  if (selects_name(names, known) || !may_select_name(names, known)) return selects_name(names, known);
+  const auto helper = helper::HelperProcess::start();
+  const auto view = helper ? helper::ask_once(*helper, {.pid = pid, .image = true}) : std::nullopt;
+  return view && view->stat && selects_name(names, view->image.names());
+}
+
 std::vector<std::int32_t> selected(const EnableOptions& options) {
   const Procfs procfs;
   std::vector<std::int32_t> pids = options.pids.empty() ? procfs.pids() : options.pids;
@@ -59,7 +72,7 @@ std::vector<std::int32_t> selected(const EnableOptions& options) {
   pids.erase(std::ranges::unique(pids).begin(), pids.end());
   std::erase_if(pids, [&](std::int32_t pid) {
     const auto stat = procfs.stat(pid);
-    if (stat && !selects_name(options.names, stat->comm)) return true;
+    if (stat && !options.names.empty() && !is_called(options.names, *stat, pid)) return true;
     return options.pids.empty() && (!stat || stat->kernel_thread || stat->ending);
   });
   return pids;

@@ -22,7 +22,7 @@ constexpr std::string_view alarm = "\x1b[1;31m", yellow = "\x1b[33m", cyan = "\x
                            dim = "\x1b[2m", normal = "\x1b[0m";
 
 std::string name_of(const ProcessInfo& info) {
-  return fmt::format("{}", ProcessName{info.comm, info.pid});
+  return fmt::format("{}", ProcessName{info.name, info.pid});
 }
 
 /// Events of programs that are worth a line. The others are steps of the tracer.

@@ -96,7 +96,7 @@ std::vector<BriefSums::Line> BriefSums::take(std::size_t max_lines, const Regist
     const auto& [process, sums] = order[i];
     if (i < shown) {
       const ProcessInfo& info = registry.process(process);
-      lines.push_back({.program = fmt::format("{}", ProcessName{info.comm, info.pid}),
+      lines.push_back({.program = fmt::format("{}", ProcessName{info.name, info.pid}),
                        .text = text_of(*sums),
                        .has_loss = sums->lost_words > 0});
     } else {

@@ -74,6 +74,7 @@ void MetadataWriter::write_ring(std::uint32_t slot, const Ring& ring) {
 }
 
 void MetadataWriter::write_process(ProcessIndex index, const ProcessInfo& info) {
+  if (!info.script.empty()) Metadata(writer_, metadata_script).add("path", info.script).write(index);
   Metadata metadata(writer_, metadata_process);
   process_fields(info, metadata);
   if (info.max_rss_bytes != 0) metadata.add("max_rss", info.max_rss_bytes);

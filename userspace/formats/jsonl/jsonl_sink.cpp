@@ -231,6 +231,7 @@ void JsonlSink::process(const Event& event, const ProcessRecord& record, const R
     case ProcessAction::found:
     case ProcessAction::exec:
       json_.member("exe", info.exe);
+      if (!info.script.empty()) json_.member("script", info.script);
       add_version(json_, info);
       json_.member("ns_pid", info.ns_pid);
       json_.member("start_ticks", info.start_ticks);

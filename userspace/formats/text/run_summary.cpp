@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -62,6 +63,7 @@ constexpr std::size_t exec_width = 6;
 /// Columns that most runs do not need, and whether figures are known: a recording without its end has those of events.
 struct Columns {
   bool execs, unread, truncated;
+  std::size_t name_width;
 };
 
 /// "1,234"; "1,234+" if more may be missing, and "?" if none is known of.
@@ -74,7 +76,7 @@ void add_row(TextBuffer& out, const ProcessInfo& info, const Columns& columns) {
   print(out, "{:>7}", info.pid);
   if (columns.execs) print(out, "{:>{}}", Grouped{info.exec_generation}, exec_width);
   out.add(' ');
-  add_column(out, info.comm, 15);
+  add_column(out, info.name, columns.name_width);
   out.add(' ');
   add_column(out, version_of(info), 7);
   const Accounting& words = info.words;
@@ -124,10 +126,13 @@ void add_table(TextBuffer& out, const Registry& registry, const Total& total, bo
   const Columns columns{
       .execs = std::ranges::any_of(rows, [](const ProcessInfo* info) { return info->exec_generation > 0; }),
       .unread = total.words.unread > 0,
-      .truncated = truncated};
-  print(out, "\n{:>7}{:>{}} COMM            RUNTIME{:>4}{:>15}{:>15}{:>13}{:>13}{:>13}{:>{}}\n", "PID",
-        columns.execs ? "EXECS" : "", columns.execs ? exec_width : 0, "DOM", "EVENTS", "WORDS", "LOST", "BEFORE",
-        "CORRUPT", columns.unread ? "UNREAD" : "", columns.unread ? 13 : 0);
+      .truncated = truncated,
+      .name_width = std::ranges::max(rows | std::views::transform([](const ProcessInfo* info) {
+                                       return std::max<std::size_t>(info->name.size(), 15);
+                                     }))};
+  print(out, "\n{:>7}{:>{}} {:<{}} RUNTIME{:>4}{:>15}{:>15}{:>13}{:>13}{:>13}{:>{}}\n", "PID",
+        columns.execs ? "EXECS" : "", columns.execs ? exec_width : 0, "COMM", columns.name_width, "DOM", "EVENTS",
+        "WORDS", "LOST", "BEFORE", "CORRUPT", columns.unread ? "UNREAD" : "", columns.unread ? 13 : 0);
   for (const ProcessInfo* const info : rows) add_row(out, *info, columns);
   add_rest(out, total, rows);
   out.add('\n');

@@ -18,6 +18,14 @@ auto with_most(const Processes& processes, Count count) {
   return most != processes.end() && std::invoke(count, *most) > 0 ? &*most : nullptr;
 }
 
+std::string_view shown_name(const ProcessInfo& process) {
+  return process.name;
+}
+
+std::string_view shown_name(const RunSummary::Announcer& process) {
+  return process.comm;
+}
+
 /// ", all of pid 4242 (server)": which process has the most.
 template <typename Processes, typename Count>
 std::string most_of(const Processes& processes, Count count, std::uint64_t total) {
@@ -25,7 +33,7 @@ std::string most_of(const Processes& processes, Count count, std::uint64_t total
   if (most == nullptr) return {};
   const std::uint64_t part = std::invoke(count, *most);
   const std::string share = part == total ? "all" : fmt::format("{} of them", Grouped{part});
-  return fmt::format(", {} of pid {} ({})", share, most->pid, Escaped{most->comm});
+  return fmt::format(", {} of pid {} ({})", share, most->pid, Escaped{shown_name(*most)});
 }
 
 auto words_of(std::uint64_t Accounting::* figure) {

@@ -12,7 +12,7 @@ void TextSink::process_event(const Event& event, const Batch& batch, const Regis
   if (!record) return;
   const ProcessInfo& info = registry.process(record->process);
   const Style style{ansi_cyan, false};
-  begin_line({.time = event.time, .pid = info.pid, .comm = info.comm}, style);
+  begin_line({.time = event.time, .pid = info.pid, .comm = info.name}, style);
   out_.add("process ");
   add_process_event(out_, static_cast<ProcessAction>(event.id), *record, info);
   finish_line(event, style);
@@ -63,7 +63,7 @@ void TextSink::sample_event(const Event& event, const Batch& batch, const Regist
   const auto sample = batch.payload_as<Sample>(event);
   if (!sample) return;
   const ProcessInfo& info = registry.process(sample->process);
-  begin_line({.time = event.time, .pid = sample->pid, .comm = info.comm, .domain = sample->domain}, sched_style);
+  begin_line({.time = event.time, .pid = sample->pid, .comm = info.name, .domain = sample->domain}, sched_style);
   switch (static_cast<SampleKind>(event.id)) {
     case SampleKind::off_cpu:
       out_.add("slept ");

@@ -12,7 +12,7 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t text_time_width = 14, pid_width = 7, comm_width = 15, domain_width = 3;
+constexpr std::size_t text_time_width = 14, pid_width = 7, domain_width = 3;
 constexpr std::size_t indent_per_level = 2, deepest_indent = 20;
 
 /// Local time with its distance from UTC, to the second.
@@ -51,7 +51,7 @@ void TextSink::header(const RunHeader& header) {
   out_.add("TIME");
   out_.add_repeated(' ', pid_width + 1 - std::string_view{"PID"}.size());
   out_.add("PID COMM");
-  out_.add_repeated(' ', comm_width + 1 - std::string_view{"COMM"}.size());
+  out_.add_repeated(' ', name_width_ + 1 - std::string_view{"COMM"}.size());
   out_.add("DOM  EVENT");
   end_line();
 }
@@ -104,7 +104,8 @@ void TextSink::begin_line(const Line& line, const Style& style) {
     out_.add_repeated(' ', pid_width);
   }
   out_.add(' ');
-  add_column(out_, line.comm, comm_width);
+  name_width_ = std::max(name_width_, std::min(line.comm.size(), ShownNames::max_bytes));
+  add_column(out_, line.comm, name_width_);
   out_.add(' ');
   if (line.domain >= 0) {
     out_.add_right(line.domain, domain_width);
@@ -141,7 +142,7 @@ void TextSink::ring_event(const Event& event, const Batch& batch, const Registry
   Line line{.time = event.time};
   if (const ProcessInfo* info = registry.process_of(event)) {
     line.pid = info->pid;
-    line.comm = info->comm;
+    line.comm = info->name;
   }
   if (source.slot != 0) line.domain = source.domain;
   depth_ = 0;

@@ -78,6 +78,7 @@ class TextSink final : public LineSink, private SpanObserver<TextRing> {
   std::uint64_t start_ns_ = 0;
   SpanTracker<TextRing> spans_{*this, {}};
   ThreadTracker threads_;
+  std::size_t name_width_ = 15;               ///< grows with the names that are seen
   std::size_t depth_ = 0;                     ///< of the event in hand
   std::optional<std::uint64_t> duration_ns_;  ///< of the span that it ends
 };

@@ -54,7 +54,7 @@ void TrackBuilder::add(const EventContext& context) {
 void TrackBuilder::prepare(Ring& ring, const EventContext& context) {
   if (ring.named != batch_) {
     ring.named = batch_;
-    tracks_.name_process(ring.life.pid, context.registry.process(ring.life.process).comm);
+    tracks_.name_process(ring.life.pid, context.registry.process(ring.life.process).name);
   }
   if (ring.floor == 0) begin_at(ring, context.event.time);
 }
@@ -221,7 +221,7 @@ void TrackBuilder::process_event(const EventContext& context) {
     return;
   }
   const ProcessInfo& info = context.registry.process(record->process);
-  tracks_.name_process(info.pid, info.comm);
+  tracks_.name_process(info.pid, info.name);
   writer_.process(tracks_.main_thread(record->process, info.pid), context, *record);
   if (static_cast<ProcessAction>(context.event.id) != ProcessAction::exit) return;
   spans_.add(context);

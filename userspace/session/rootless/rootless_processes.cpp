@@ -79,7 +79,7 @@ TracedProcess* RootlessSources::process_of(FoundRings& found, std::uint64_t now_
     end(found.pid, now_ns, is_same_process ? exit_by_exec : exit_unseen);
   }
   if (followed_ && image.comm.empty() && found.pid == followed_->pid) image.comm = followed_->name;
-  if (!options_.filter.wants(found.pid, image.comm, true) || !belongs_to_command(found)) return nullptr;
+  if (!options_.filter.wants(found.pid, image.names(), true) || !belongs_to_command(found)) return nullptr;
   UniqueFd file = std::move(image.file);
   TracedProcess& process = add(found, std::move(image), now_ns);
   names_.identify(process, std::move(file));
@@ -110,6 +110,7 @@ TracedProcess& RootlessSources::add(const FoundRings& found, Image image, std::u
   process.info.start_ticks = image.start_ticks;
   process.info.comm = std::move(image.comm);
   process.info.exe = std::move(image.exe);
+  process.info.script = std::move(image.script);
   if (const auto family = family_of_version(options_.forced_version)) {
     process.info.version = options_.forced_version;
     process.info.family = *family;

@@ -18,7 +18,7 @@
 #include "session/live/ring_stager.hpp"
 #include "session/live/sources.hpp"
 #include "session/live/stacks/stack_stager.hpp"
-#include "session/rootless/program_names.hpp"
+#include "session/rootless/program_naming.hpp"
 #include "session/rootless/ring_finder.hpp"
 #include "session/rootless/thread_sampler.hpp"
 
@@ -106,7 +106,7 @@ class RootlessSources final : public Sources, private NoKernelControl {
   std::optional<FollowedCommand> followed_;
   helper::HelperQueries queries_;
   ProcessTable processes_;
-  ProgramNames names_;
+  ProgramNaming names_;
   RingStager ring_stager_;
   RingPoller rings_;
   NoEvents no_events_;

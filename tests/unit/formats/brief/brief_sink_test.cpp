@@ -180,7 +180,7 @@ TEST_F(Brief, LinesFitTheTerminal) {
 TEST_F(Brief, NamesCannotControlTheTerminal) {
   make({.color = false});
   for (const std::string& name : hostile_strings()) {
-    world_.registry.process(world_.process).comm = name.substr(0, 15);
+    world_.registry.process(world_.process).name = world_.registry.process(world_.process).comm = name.substr(0, 15);
     world_.user_names[1] = name;
     process(1, ProcessAction::exec);
     play("10 [1 30 ]1 40 [1 41 ]1 50 >minor 50 <minor");

@@ -233,7 +233,7 @@ TEST_F(Chrome, HostileStringsStayInsideTheirStrings) {
     ChromeSink sink{output};
     sink.header({.version = text, .host = text, .kernel = text, .command_line = {text, text}});
     ProcessInfo& info = world_.registry.process(world_.process);
-    info.comm = info.exe = info.version = info.ring_path = info.runtime = text;
+    info.name = info.comm = info.exe = info.version = info.ring_path = info.runtime = text;
     world_.user_names = {{1, text}};
     SchedSwitch change{};
     change.prev = make_thread(1, 1, "x" + text, true);
@@ -259,7 +259,7 @@ TEST_F(Chrome, HostileStringsStayInsideTheirStrings) {
 }
 
 TEST_F(Chrome, NamelessThingsHaveANameAllTheSame) {
-  world_.registry.process(world_.process).comm = "";
+  world_.registry.process(world_.process).name = world_.registry.process(world_.process).comm = "";
   change(1, 0, idle(), make_thread(50, 50, "", false));
   add(ring().add(2, EventKind::user_unit, 1).add(3, EventKind::user_unit, 9));
   const ChromeTrace trace = finish();

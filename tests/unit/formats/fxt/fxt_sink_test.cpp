@@ -220,7 +220,7 @@ TEST_F(FxtSinkTest, MetadataIsThatOfItsTime) {
   world.user_names[3] = "known now";
   consume(2001);
   world.user_names[3] = "renamed";
-  info.comm = "renamed";
+  info.name = info.comm = "renamed";
   consume(2002);
   world.user_names.erase(3);
   info.family = Family::before_5_3;

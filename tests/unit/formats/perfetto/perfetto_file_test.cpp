@@ -106,7 +106,7 @@ TEST_F(PerfettoFile, HostileStringsBecomeText) {
   std::uint16_t id = 10;
   for (const std::string& text : hostile_strings()) {
     world_.user_names[++id] = text;
-    world_.registry.process(world_.process).comm = text;
+    world_.registry.process(world_.process).name = text;
     Thread thread = make_thread(4000 + id, 4000 + id, text, false);
     draw(ring().add(2'000U + id, EventKind::user_unit, id));
     change(2'000U + id, 0, idle(), thread);

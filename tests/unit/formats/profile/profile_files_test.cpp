@@ -143,7 +143,7 @@ TEST_F(ProfileFilesTest, NoNameBreaksThem) {
                {"</script><script>alert(1)</script>", "<!--", "a;b 5", "@@", "<img src=x onerror=alert(1)>"});
   for (const std::string& name : names) {
     make({});
-    world.registry.process(world.process).comm = name;
+    world.registry.process(world.process).name = world.registry.process(world.process).comm = name;
     const FrameIndex frame = stacks.add_frame(
         {.kind = FrameKind::ocaml, .line = 3, .function = name, .file = name, .object = name, .build_id = name});
     sample(100, a_sample(stacks.add_stack(stacks.add_stack(0, frame), frame)));

@@ -146,7 +146,7 @@ TEST_F(HtmlReportTest, NoNameBreaksIt) {
   names.insert(names.end(), {"</script><script>owned=1</script>", "<!--", "<img src=x onerror=owned=1>", "@@", "{}"});
   stream.rounds = 12;
   for (const std::string& name : names) {
-    world.registry.process(world.process).comm = name;
+    world.registry.process(world.process).name = world.registry.process(world.process).comm = name;
     world.registry.process(world.process).exe = name;
     world.user_names[1] = name;
     const std::string text = html();

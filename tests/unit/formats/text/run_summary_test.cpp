@@ -207,7 +207,7 @@ TEST(Summary, CountsWordsOfProgramsThatAreNotShown) {
 TEST(Summary, WarningsNameTheProgramWithMostOfTheWords) {
   Registry registry;
   add_25(registry, [](ProcessInfo& info) {
-    info.comm = "\x1b[31m";
+    info.name = info.comm = "\x1b[31m";
     if (info.pid <= 1001) info.words.lost = info.pid == 1000 ? 7 : 3;
     if (info.pid == 1002) info.words.corrupt = 5;
     if (info.pid == 1003) info.words.unread = 6;
@@ -221,7 +221,7 @@ TEST(Summary, WarningsNameTheProgramWithMostOfTheWords) {
 TEST(Summary, WarningsNameTheProgramWithMostOfTheMissedRings) {
   Registry registry;
   add_25(registry, [](ProcessInfo& info) {
-    info.comm = "\x1b[31m";
+    info.name = info.comm = "\x1b[31m";
     if (info.pid <= 1001) info.missed.gone = info.pid == 1000 ? 7 : 3;
     if (info.pid == 1002) info.missed.file_system = 1;
     if (info.pid == 1003) info.missed.no_answer = 1;
@@ -307,7 +307,7 @@ TEST(Summary, CountsProcessesThatAreNoLongerListed) {
 TEST(Summary, EscapesNamesOfPrograms) {
   for (const std::string& hostile : test::hostile_strings()) {
     ProcessInfo info;
-    info.comm = info.version = hostile;
+    info.name = info.comm = info.version = hostile;
     Registry registry;
     registry.add_process(info);
     for (const char c : summary_text({}, registry, true)) {

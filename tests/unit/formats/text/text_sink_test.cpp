@@ -359,7 +359,7 @@ TEST_F(Text, EventsOfARingThatIsGoneHaveNoOwner) {
 /// Everything a program can put into the stream.
 Events hostile_events(test::World& world, const std::string& text) {
   ProcessInfo& info = world.registry.process(world.process);
-  info.comm = info.exe = info.version = info.ring_path = text;
+  info.name = info.comm = info.exe = info.version = info.ring_path = text;
   world.user_names = {{3, text}};
   SchedSwitch change{};
   change.prev = test::make_thread(1, 1, text, true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "session/rootless/program_names.hpp"
+#include "session/rootless/program_naming.hpp"
 
 #include <utility>
 
@@ -7,22 +7,22 @@
 
 namespace rtev {
 
-ProgramNames::ProgramNames(ProcessQueries& queries, ProcessTable& processes, Registry& registry, Calls calls)
+ProgramNaming::ProgramNaming(ProcessQueries& queries, ProcessTable& processes, Registry& registry, Calls calls)
     : processes_(processes),
       registry_(registry),
       calls_(std::move(calls)),
       inspector_(cache_, [](int, const std::shared_ptr<const Binary>&, std::uint32_t) { return true; }),
       identifier_(queries, processes_, cache_, inspector_, false, monotonic_ns) {}
 
-void ProgramNames::identify(TracedProcess& process, UniqueFd file) {
+void ProgramNaming::identify(TracedProcess& process, UniqueFd file) {
   settle(process, identifier_.identify(process, std::move(file)));
 }
 
-void ProgramNames::keep_if_unnamed(TracedProcess process) {
+void ProgramNaming::keep_if_unnamed(TracedProcess process) {
   if (process.program.inspecting) ended_.push_back(std::move(process));
 }
 
-void ProgramNames::tick(std::uint64_t now_ns) {
+void ProgramNaming::tick(std::uint64_t now_ns) {
   for (const FileIdentity& file : inspector_.take_inspected()) {
     const auto binary = cache_.find(file).value_or(nullptr);
     for (const std::int32_t pid : processes_.waiting_for(file)) {
@@ -45,14 +45,14 @@ void ProgramNames::tick(std::uint64_t now_ns) {
 }
 
 /// Acts on what was found out about the program of a process.
-void ProgramNames::settle(TracedProcess& process, ProgramIdentifier::Outcome outcome) {
+void ProgramNaming::settle(TracedProcess& process, ProgramIdentifier::Outcome outcome) {
   if (outcome == ProgramIdentifier::Outcome::not_ocaml && !process.index) return calls_.on_other(process.pid);
   if (outcome != ProgramIdentifier::Outcome::found) return;
   calls_.on_ocaml(process);
   add_to_info(process);
 }
 
-void ProgramNames::add_to_info(const TracedProcess& process) {
+void ProgramNaming::add_to_info(const TracedProcess& process) {
   if (!process.program.binary || !process.index) return;
   const RuntimeBinary& runtime = process.program.binary->runtime;
   ProcessInfo& info = registry_.process(*process.index);

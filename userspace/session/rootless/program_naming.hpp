@@ -18,7 +18,7 @@
 namespace rtev {
 
 /// Has programs inspected in the background, and adds what is found to the registry. One thread.
-class ProgramNames {
+class ProgramNaming {
  public:
   /// Called on that thread.
   struct Calls {
@@ -26,7 +26,7 @@ class ProgramNames {
     std::function<void(std::int32_t pid)> on_other;  ///< a process that is not part of the stream and no OCaml program
   };
   /// All must outlive the object.
-  ProgramNames(ProcessQueries& queries, ProcessTable& processes, Registry& registry, Calls calls);
+  ProgramNaming(ProcessQueries& queries, ProcessTable& processes, Registry& registry, Calls calls);
 
   /// Begins with the file that the process runs. It may be gone afterwards, see Calls.
   void identify(TracedProcess& process, UniqueFd file);
