@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <thread>
 
 #include "live/harness.hpp"
 #include "live/oracle.hpp"
@@ -144,6 +146,36 @@ TEST_F(StopLive, TracerWhoseReaderTakesNothingEnds) {
     EXPECT_EQ(outcome.status.code(), 128 + SIGTERM) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("the reader of the output takes nothing"));
     while (::read(reader.get(), bytes.data(), bytes.size()) > 0) {
+    }
+  }
+}
+
+/// SIGINT to the process group, as the terminal sends it, at many moments of the start.
+TEST_F(StopLive, InterruptedStartLeavesNothing) {
+  constexpr std::chrono::milliseconds step{15}, last{150};
+  for (const Strings& arguments : {Strings{"record", "-o", "trace.fxt"}, Strings{"report", "-o", "page.html"},
+                                   Strings{"stats", "-o", "report.txt"}}) {
+    for (std::chrono::milliseconds moment{0}; moment < last; moment += step) {
+      const TempDir place;
+      const fs::path rings = place / "rings", work = place / "work";
+      fs::create_directory(rings);
+      fs::create_directory(work);
+      Command command{.argv = {tool()}, .env = {{"TMPDIR", rings}}, .directory = work};
+      command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+      for (const char* const word : {"--", "sleep", "600"}) command.argv.emplace_back(word);
+      Process tracer(command);
+      // Not to wait for something: it is when the user is impatient.
+      std::this_thread::sleep_for(moment);
+      ASSERT_EQ(::kill(-tracer.pid(), SIGINT), 0);
+      const Outcome outcome = tracer.wait();
+      const std::string what = arguments.front() + " after " + std::to_string(moment.count()) + " ms: " + outcome.err;
+      EXPECT_TRUE(outcome.status.code() == 128 + SIGINT || outcome.status.signal() == SIGINT) << what;
+      EXPECT_THAT(outcome.err, Not(HasSubstr("cannot"))) << what;
+      EXPECT_TRUE(fs::is_empty(rings)) << what;
+      if (outcome.err.empty() || outcome.err.contains("interrupted before sleep was started"))
+        EXPECT_TRUE(fs::is_empty(work)) << what;
+      else
+        EXPECT_GT(fs::file_size(work / arguments.back()), 0u) << what;
     }
   }
 }

@@ -19,7 +19,9 @@
 #include "base/parse.hpp"
 #include "cli/messages.hpp"
 #include "cli/suggestion.hpp"
+#include "cli/output_file.hpp"
 #include "rtev/version.hpp"
+#include "cli/tracing.hpp"
 #include "session/command/sudo_user.hpp"
 
 namespace rtev::cli {
@@ -139,11 +141,8 @@ void refuse_options_before(const CLI::App& root, const std::string& subcommand) 
 void check_command(const Subcommand& subcommand) {
   const auto refuse = [](const std::string& what) { throw CLI::ParseError(what, CLI::ExitCodes::ExcludesError); };
   if (!subcommand.takes_command) refuse(subcommand.app->get_name() + " cannot start a program: unexpected --");
-  for (const char* name : {"--pid", "--input"}) {
-    const CLI::Option* const option = subcommand.app->get_option_no_throw(name);
-    if (option != nullptr && option->count() > 0)
-      refuse(std::string(name) + " cannot be used with a program to start (--)");
-  }
+  const CLI::Option* const input = subcommand.app->get_option_no_throw("--input");
+  if (input != nullptr && input->count() > 0) refuse("--input cannot be used with a program to start (--)");
 }
 
 }  // namespace
@@ -197,7 +196,13 @@ std::expected<std::function<int()>, int> CommandLine::parse(std::vector<std::str
     const bool has_separator = std::ranges::find(arguments, "--") != arguments.end();
     invocation.command = take_command(arguments);
     const Subcommand& subcommand = parse_or_throw(invocation, std::move(arguments), has_separator);
-    return [run = subcommand.run, invocation = std::move(invocation)] {
+    const CLI::Option* const input = subcommand.app->get_option_no_throw("--input");
+    const bool traces = subcommand.takes_command && (input == nullptr || input->count() == 0);
+    return [run = subcommand.run, invocation = std::move(invocation), traces] {
+      if (traces)
+        catch_signals();
+      else
+        remove_output_on_signal();
       if (auto good = check_sudo_environment(); !good) return report(good.error());
       return run(invocation);
     };

@@ -73,6 +73,11 @@ std::string slow_detach_message(std::size_t binaries) {
       binaries);
 }
 
+std::string interrupted_message(std::string_view command) {
+  return fmt::format("rtev-bpf: interrupted before {}\n",
+                     command.empty() ? "tracing began" : fmt::format("{} was started", Escaped{command}));
+}
+
 std::string no_events_message(std::string_view command, const Registry& registry) {
   const auto has_ring = [](const ProcessInfo& process) { return process.ring != RingState::none; };
   if (std::ranges::any_of(registry.processes(), has_ring)) return {};

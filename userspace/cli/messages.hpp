@@ -48,6 +48,9 @@ std::string missing_probes_message(const MissingProbes& missing);
 /// Another process is still at work after the end: the kernel detaches the probes of so many binaries one by one.
 std::string slow_detach_message(std::size_t binaries);
 
+/// A signal came before the command was started, or, without one, before tracing began: nothing is written.
+std::string interrupted_message(std::string_view command);
+
 /// The command has ended and had no events. The reason, if it is certain.
 std::string no_events_message(std::string_view command, const Registry& registry);
 

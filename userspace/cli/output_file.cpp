@@ -2,11 +2,14 @@
 #include "cli/output_file.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <memory>
 #include <utility>
 
 #include "cli/user_file.hpp"
@@ -45,6 +48,23 @@ void remove_created(const FilePlace& place) {
   if (rights && is_same) ::unlinkat(place.directory.get(), place.name.c_str(), 0);
 }
 
+/// The file that a signal removes. Signal handlers reach nothing but statics.
+std::shared_ptr<const FilePlace> created_file;
+std::atomic<const FilePlace*> unfinished = nullptr;
+std::atomic<bool> removes_on_signal = false;
+
+/// Not with more rights than the file was created with: its directory may be anyone's.
+void remove_and_end(int number) {
+  const FilePlace* const place = unfinished;
+  struct stat created{}, named{};
+  if (place != nullptr && ::fstat(place->file.get(), &created) == 0 && created.st_uid == ::geteuid() &&
+      ::fstatat(place->directory.get(), place->name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+      created.st_dev == named.st_dev && created.st_ino == named.st_ino)
+    ::unlinkat(place->directory.get(), place->name.c_str(), 0);
+  ::signal(number, SIG_DFL);
+  ::raise(number);
+}
+
 /// Nothing if someone else created the file meanwhile.
 Result<std::unique_ptr<FdOutput>> create(FilePlace place, const std::string& path) {
   UniqueFd fd(::openat(place.directory.get(), place.name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
@@ -53,7 +73,12 @@ Result<std::unique_ptr<FdOutput>> create(FilePlace place, const std::string& pat
   if (!fd) return errno_error(errno, writing.what, path, writing.hint);
   place.file.reset(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
   auto output = std::make_unique<FdOutput>(std::move(fd), path);
-  output->wait_for_begin([place = std::make_shared<FilePlace>(std::move(place))] { remove_created(*place); });
+  const auto made = std::make_shared<FilePlace>(std::move(place));
+  output->wait_for_begin([made] { remove_created(*made); });
+  if (removes_on_signal) {
+    created_file = made;
+    unfinished = made.get();
+  }
   return output;
 }
 
@@ -87,6 +112,18 @@ Opened open_output(const std::string& path) {
     return errno_error(EBUSY, "cannot write to", path, "another program writes to it: give another file with -o");
   (*output)->spare_page_cache();
   return output;
+}
+
+void remove_output_on_signal() {
+  removes_on_signal = true;
+  struct sigaction action{};
+  action.sa_handler = remove_and_end;
+  action.sa_flags = SA_RESTART;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before{};
+    if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+      ::sigaction(number, &action, nullptr);
+  }
 }
 
 }  // namespace rtev::cli

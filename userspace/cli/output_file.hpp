@@ -19,4 +19,8 @@ namespace rtev::cli {
 /// names, devices except null, zero, full and the user's terminals. Waits for nobody: a fifo has to have a reader.
 Result<std::unique_ptr<FdOutput>> open_output(const std::string& path);
 
+/// For commands that read what others wrote: from now on a signal that ends this process (SIGINT, SIGTERM, SIGHUP)
+/// first removes the file that open_output() created, since only a part of it is written.
+void remove_output_on_signal();
+
 }  // namespace rtev::cli

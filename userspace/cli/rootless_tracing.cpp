@@ -29,7 +29,7 @@ namespace {
 /// An error if nothing is selected that can be traced.
 Result<void> check_selection(const TraceOptions& options, const Invocation& invocation,
                              const kernel::HostFeatures& host) {
-  if (!invocation.command.empty()) return {};
+  if (traces_command(options, invocation)) return {};
   if (options.pids.empty()) {
     const kernel::Feature* const feature = host.blocking();
     return std::unexpected(Error{
@@ -82,7 +82,7 @@ std::string stacks_without_bpf_message(const StackOptions& options, bool sees_ke
 }  // namespace
 
 int trace_without_bpf(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing,
-                      const kernel::HostFeatures& host) {
+                      const kernel::HostFeatures& host, StopSignal& stop) {
   if (auto selects = check_selection(options, invocation, host); !selects) return report(selects.error());
   std::unique_ptr<kernel::PerfStacks> stacks;
   if (options.stacks.on_cpu) {
@@ -100,14 +100,14 @@ int trace_without_bpf(const TraceOptions& options, const Invocation& invocation,
   // Before there are threads.
   const auto helper = helper::HelperProcess::start(helper::HelperProcess::Rights::all);
   if (!helper) return report(helper.error());
-  auto command = prepare_command(invocation, tracing, *helper, Command::RingFiles::kept);
+  auto command = prepare_command(options, invocation, tracing, *helper, Command::RingFiles::kept);
   if (!command) return command.error();
   if (!options.quiet && options.sched != RTEV_SCHED_OFF && !tracing.samples_threads)
     say(
         fmt::format("rtev-bpf: scheduler events and threads' states are unknown {}\n"
                     "hint: rtev-bpf doctor says how to allow them; --sched off does without them\n",
                     host.lacks_capabilities ? "without root" : "here"));
-  StopSignal stop(*command ? &**command : nullptr);
+  if (*command) stop.accompany(**command);
   const SessionOptions session = session_options(options, invocation, tracing);
   raise_thread_priority(options.priority);
   if (auto confined = confine_reader(stacks ? ReaderMay::sample : ReaderMay::read); !confined)
@@ -123,8 +123,10 @@ int trace_without_bpf(const TraceOptions& options, const Invocation& invocation,
                       .session = LiveSession::start(
                           session, false,
                           [&](const Sources::Stream& stream) {
-                            return std::make_unique<RootlessSources>(session, stream, *helper, followed(*command),
-                                                                     tracing.samples_threads, std::move(stacks));
+                            return std::make_unique<RootlessSources>(
+                                session, stream, *helper,
+                                traces_command(options, invocation) ? followed(*command) : std::nullopt,
+                                tracing.samples_threads, std::move(stacks));
                           },
                           tracing.sink, tracing.output, stop),
                       .follow = [](std::int32_t) { return Result<void>(); },

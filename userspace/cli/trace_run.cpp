@@ -71,11 +71,12 @@ std::optional<int> wait_for(Command& command, StopSignal& stop, const std::funct
 
 SessionOptions session_options(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
   SessionOptions session;
-  session.discovery = {
-      .filter = {.pids = options.pids, .name_globs = options.names, .only_followed = !invocation.command.empty()},
-      .history = options.history,
-      .services = tracing.shows_services,
-      .forced_version = options.ocaml_version};
+  session.discovery = {.filter = {.pids = options.pids,
+                                  .name_globs = options.names,
+                                  .only_followed = traces_command(options, invocation)},
+                       .history = options.history,
+                       .services = tracing.shows_services,
+                       .forced_version = options.ocaml_version};
   session.duration = options.duration;
   session.memory_limit = options.memory_limit;
   session.max_delay = tracing.max_delay;
@@ -103,8 +104,12 @@ Result<void> check_pids(const TraceOptions& options) {
   return {};
 }
 
-std::expected<std::optional<Command>, int> prepare_command(const Invocation& invocation, const Tracing& tracing,
-                                                           const helper::HelperProcess& helper,
+bool traces_command(const TraceOptions& options, const Invocation& invocation) {
+  return !invocation.command.empty() && options.pids.empty();
+}
+
+std::expected<std::optional<Command>, int> prepare_command(const TraceOptions& options, const Invocation& invocation,
+                                                           const Tracing& tracing, const helper::HelperProcess& helper,
                                                            Command::RingFiles files) {
   if (invocation.command.empty()) return std::nullopt;
   if (auto exists = Command::check(invocation.command.front()); !exists) {
@@ -113,8 +118,10 @@ std::expected<std::optional<Command>, int> prepare_command(const Invocation& inv
   }
   auto prepared = Command::prepare(
       invocation.command, [&helper](ProcessQuery query) { return helper::ask_once(helper, std::move(query)); },
-      tracing.owns_stdout ? Command::Stdout::to_stderr : Command::Stdout::own, std::nullopt, files);
+      tracing.owns_stdout ? Command::Stdout::to_stderr : Command::Stdout::own, std::nullopt,
+      traces_command(options, invocation) ? files : Command::RingFiles::none);
   if (!prepared) return std::unexpected(report(prepared.error()));
+  if (!options.quiet && !prepared->ring_note().empty()) say(fmt::format("rtev-bpf: {}\n", prepared->ring_note()));
   return std::optional<Command>(std::move(*prepared));
 }
 
@@ -125,11 +132,19 @@ NeededProcess needed_helper(const helper::HelperProcess& helper) {
 int run_session(TraceRun run) {
   const TraceOptions& options = run.options;
   Command* const command = run.command;
+  if (!run.session) {
+    run.end();
+    // A service that is stopped has not failed.
+    if (run.tracing.is_service && command == nullptr) return exit_ok;
+    if (!options.quiet) say(interrupted_message(command != nullptr ? command->arguments().front() : ""));
+    return exit_of_signal + run.stop.received();
+  }
   LiveSession& session = *run.session;
   const bool selects = options.select();
   const bool found_late = !session.found_everything();
-  if (command == nullptr && !options.quiet)
-    say(start_message(session.registry(), {.has_end = options.duration.has_value() || run.tracing.is_service,
+  const bool traces_others = command == nullptr || !options.pids.empty();
+  if (traces_others && !options.quiet)
+    say(start_message(session.registry(), {.has_end = options.duration || run.tracing.is_service || command != nullptr,
                                            .probes_all = options.ringless,
                                            .enables = options.enable,
                                            .selects = selects,
@@ -138,7 +153,7 @@ int run_session(TraceRun run) {
   announce_ready(run.ready_fd);
   // A program that starts now must not wait for it.
   std::jthread names_others;
-  if (command == nullptr && !options.quiet) {
+  if (traces_others && !options.quiet) {
     ProcessOptions missing = unmatched(options, session.registry());
     if (missing.select() && session.found_everything())
       names_others = std::jthread([missing = std::move(missing), &run] { say(no_match_message(missing, run.helper)); });
@@ -156,7 +171,9 @@ int run_session(TraceRun run) {
     if (needed.end_fd >= 0) until.watched.push_back({.fd = needed.end_fd, .on_readable = on_end, .once = true});
   }
   if (command != nullptr) {
-    if (auto followed = run.follow(command->pid()); !followed) return report(followed.error());
+    if (!traces_others) {
+      if (auto followed = run.follow(command->pid()); !followed) return report(followed.error());
+    }
     if (auto started = command->start(); !started) {
       report(started.error());
       return command->wait();
@@ -165,13 +182,13 @@ int run_session(TraceRun run) {
     until.on_signal = [&](int signal_number) { forward(*command, signal_number, run.stop.from_terminal()); };
   }
   session.run(until);
-  if (!options.quiet) run.explain_end(command);
+  if (!options.quiet) run.explain_end(traces_others ? nullptr : command);
   const bool has_seen_none = std::ranges::empty(session.registry().processes());
   const bool found_everything = session.found_everything();
   std::string no_events;
   // Otherwise a command may have events that were not traced.
   const bool is_full = run.tracing.is_full && run.tracing.is_full();
-  if (command != nullptr && !run.tracing.output.error() && !is_full && !options.duration && options.names.empty())
+  if (!traces_others && !run.tracing.output.error() && !is_full && !options.duration && options.names.empty())
     no_events = no_events_message(command->arguments().front(), session.registry());
   run.session.reset();
   run.end();

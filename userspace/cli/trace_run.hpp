@@ -29,10 +29,13 @@ std::optional<int> take_ready_fd();
 /// An error if a process of -p does not exist.
 Result<void> check_pids(const TraceOptions& options);
 
+/// True if CMD is what is traced. With -p it only says how long: that process is traced while CMD runs.
+bool traces_command(const TraceOptions& options, const Invocation& invocation);
+
 /// CMD, if there is one, before there are threads: it is forked, and waits until it is started. The error is an exit
 /// status, after it was explained.
-std::expected<std::optional<Command>, int> prepare_command(const Invocation& invocation, const Tracing& tracing,
-                                                           const helper::HelperProcess& helper,
+std::expected<std::optional<Command>, int> prepare_command(const TraceOptions& options, const Invocation& invocation,
+                                                           const Tracing& tracing, const helper::HelperProcess& helper,
                                                            Command::RingFiles files);
 
 /// A process that a run needs, and cannot start again once it has given up its rights.
@@ -54,7 +57,7 @@ struct TraceRun {
   StopSignal& stop;
   std::optional<int> ready_fd;
   std::vector<NeededProcess> needed;
-  std::unique_ptr<LiveSession> session;
+  std::unique_ptr<LiveSession> session;                     ///< null: interrupted before it began
   std::function<Result<void>(std::int32_t pid)> follow;     ///< traces CMD and its descendants
   std::function<void(const Command* command)> explain_end;  ///< says what went wrong, apart from losses
   std::function<void()> end;                                ///< called without the session, before CMD is waited for

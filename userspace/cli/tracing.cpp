@@ -48,7 +48,7 @@ LiveOptions live_options(const TraceOptions& options, const Invocation& invocati
   live.programs.sched = tracing.sums_usage && options.sched == RTEV_SCHED_OCAML ? RTEV_SCHED_SUMS : options.sched;
   live.programs.save_rings = options.save_rings;
   live.programs.sched_buffer_bytes = options.buffer_bytes.value_or(default_buffer_bytes());
-  live.programs.follow = !invocation.command.empty();
+  live.programs.follow = traces_command(options, invocation);
   if (options.ringless) live.ringless = kernel::RinglessOptions{.limit = options.ringless_limit};
   if (options.stacks.any()) live.stacks = stack_options(options.stacks);
   live.priority = options.priority;
@@ -78,7 +78,8 @@ Result<AttachedPrograms> load_undisturbed(const LiveOptions& options) {
   return attached;
 }
 
-int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
+int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing,
+                   StopSignal& stop) {
   const auto ready_fd = take_ready_fd();
   // Before there are BPF programs and threads: the helper must have nothing of them.
   const auto helper = helper::HelperProcess::start();
@@ -97,10 +98,10 @@ int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, co
     if (!started) return report(started.error());
     enabler.emplace(std::move(*started));
   }
-  auto command = prepare_command(invocation, tracing, *helper, Command::RingFiles::removed);
+  auto command = prepare_command(options, invocation, tracing, *helper, Command::RingFiles::removed);
   if (!command) return command.error();
 
-  StopSignal stop(*command ? &**command : nullptr);
+  if (*command) stop.accompany(**command);
   LiveOptions live = live_options(options, invocation, tracing);
   live.enabler = enabler ? &*enabler : nullptr;
   live.programs.attach = [&attacher](kernel::UprobeRequest request) { return attacher->attach(std::move(request)); };
@@ -150,6 +151,18 @@ int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, co
                           }});
 }
 
+std::optional<StopSignal>& stop_signal() {
+  static std::optional<StopSignal> signal;
+  return signal;
+}
+
+struct EndOfSignals {
+  EndOfSignals() = default;
+  EndOfSignals(const EndOfSignals&) = delete;
+  EndOfSignals& operator=(const EndOfSignals&) = delete;
+  ~EndOfSignals() { stop_signal().reset(); }
+};
+
 bool lacks_bpf(const TraceOptions& options, const kernel::HostFeatures& host) {
   // These options mean nothing without BPF: its errors say what they need.
   const bool needs_bpf_for_stacks = options.stacks.any() && !options.stacks.on_cpu;
@@ -158,15 +171,23 @@ bool lacks_bpf(const TraceOptions& options, const kernel::HostFeatures& host) {
 
 }  // namespace
 
-int trace(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
+void catch_signals() {
+  if (stop_signal()) return;
   // Shells start background jobs with SIGINT ignored. It ends the tracer nevertheless, and CMD, to which it is
   // forwarded: CMD inherits that.
   ::signal(SIGINT, SIG_DFL);
+  stop_signal().emplace();
+}
+
+int trace(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing) {
+  catch_signals();
+  const EndOfSignals until_it_ends;
+  StopSignal& stop = *stop_signal();
   kernel::set_libbpf_verbose(options.verbose);
   if (auto exist = check_pids(options); !exist) return report(exist.error());
   const kernel::HostFeatures host = kernel::inspect_host();
-  if (!lacks_bpf(options, host)) return trace_with_bpf(options, invocation, tracing);
-  return trace_without_bpf(options, invocation, tracing, host);
+  if (!lacks_bpf(options, host)) return trace_with_bpf(options, invocation, tracing, stop);
+  return trace_without_bpf(options, invocation, tracing, host, stop);
 }
 
 bool lacks_bpf(const TraceOptions& options) {

@@ -40,6 +40,10 @@ struct Tracing {
   std::function<bool()> leaves_enabled{};
 };
 
+/// From now on a signal requests the end of the trace that follows: what is made for it before, such as a file, is
+/// removed again. trace() does it itself if it was not done.
+void catch_signals();
+
 /// Traces until the duration ends, a signal arrives, CMD exits or the output fails. Returns the exit status, that of
 /// CMD if there is one. An error of the output is not reported.
 int trace(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing);

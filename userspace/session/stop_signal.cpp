@@ -56,6 +56,7 @@ struct Request {
 // Signal handlers reach nothing but statics.
 std::atomic<int> arrivals = -1;
 std::atomic<const Command*> accompanied = nullptr;
+std::atomic<pid_t> owner = 0;  ///< children that were just forked have the handler, too
 std::atomic<int> first_stop = 0;
 std::atomic<timer_t> reader_timer = nullptr;
 std::atomic<Request> first_request = Request{};
@@ -94,6 +95,7 @@ void request_end(const Arrival& arrival) {
 }
 
 void on_signal(int signal_number, siginfo_t* info, void* /*context*/) {
+  if (::getpid() != owner) return;
   const int saved_errno = errno;
   const Arrival arrival{.number = signal_number, .from_terminal = info->si_code == SI_KERNEL};
   const Command* command = accompanied;
@@ -117,31 +119,34 @@ void on_reader_timer(int /*signal_number*/) {
   errno = saved_errno;
 }
 
+/// Shells ignore SIGINT for what scripts start in the background; perf and bpftrace end by it all the same.
+void catch_signal(std::size_t index) {
+  const bool is_overruled = caught_signals.at(index) == SIGINT || caught_signals.at(index) == SIGTERM;
+  if (previous_actions.at(index).sa_handler == SIG_IGN && !is_overruled) return;
+  struct sigaction action{};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(caught_signals.at(index), &action, nullptr);
+}
+
 }  // namespace
 
-StopSignal::StopSignal(const Command* command) {
+StopSignal::StopSignal() {
   std::array<int, 2> ends{-1, -1};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0) {
     read_end_.reset(ends[0]);
     write_end_.reset(ends[1]);
   }
   arrivals = ends[1];
-  accompanied = command;
+  accompanied = nullptr;
+  owner = ::getpid();
   first_stop = 0;
   first_request = Request{};
   requests_of_processes = 0;
-  struct sigaction action{};
-  action.sa_sigaction = on_signal;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
-  sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < caught_signals.size(); ++i) {
     ::sigaction(caught_signals[i], nullptr, &previous_actions[i]);
-    const bool is_wanted =
-        i < stop_signals || (command != nullptr && (i < command_signals || command->has_own_session()));
-    // Shells ignore SIGINT for what scripts start in the background; perf and bpftrace end by it all the same.
-    const bool is_overruled = caught_signals[i] == SIGINT || caught_signals[i] == SIGTERM;
-    const bool stays_ignored = previous_actions[i].sa_handler == SIG_IGN && !is_overruled;
-    if (is_wanted && !stays_ignored) ::sigaction(caught_signals[i], &action, nullptr);
+    if (i < stop_signals) catch_signal(i);
   }
   struct sigaction ignore{};
   ignore.sa_handler = SIG_IGN;
@@ -160,12 +165,24 @@ StopSignal::StopSignal(const Command* command) {
   reader_timer = timer;
 }
 
-StopSignal::~StopSignal() {
+void StopSignal::accompany(const Command& command) {
+  accompanied = &command;
+  const std::size_t caught = command.has_own_session() ? caught_signals.size() : command_signals;
+  for (std::size_t i = stop_signals; i < caught; ++i) catch_signal(i);
+}
+
+void StopSignal::restore_actions() {
+  if (owner == 0) return;
   for (std::size_t i = 0; i < caught_signals.size(); ++i) ::sigaction(caught_signals[i], &previous_actions[i], nullptr);
   ::sigaction(SIGPIPE, &previous_pipe_action, nullptr);
   ::sigaction(SIGXFSZ, &previous_file_size_action, nullptr);
-  ::timer_delete(reader_timer);
   ::sigaction(SIGALRM, &previous_timer_action, nullptr);
+}
+
+StopSignal::~StopSignal() {
+  ::timer_delete(reader_timer);
+  restore_actions();
+  owner = 0;
   arrivals = -1;
   accompanied = nullptr;
 }

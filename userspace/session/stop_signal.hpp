@@ -13,20 +13,25 @@ class Command;
 /// first one if the reader of our output (ReaderWait) then takes nothing for 0.8 s. timeout(1) sends each signal to us
 /// and to our process group: the same signal within 0.2 s counts once unless both came from the terminal.
 ///
-/// With a command, signals are the command's. SIGQUIT, SIGUSR1 and SIGUSR2 are caught, too, unless they were ignored at
-/// the start. If it has a session of its own, SIGTSTP, SIGCONT and SIGWINCH are caught as well.
-/// take() returns each signal that other processes send, as often as they send it.
-/// A second signal from the terminal ends the process at once. The third SIGINT or SIGTERM of processes is the
-/// tracer's: see leaves_command(). The fourth ends the process at once.
+/// With a command (accompany()), signals are the command's. SIGQUIT, SIGUSR1 and SIGUSR2 are caught, too, unless they
+/// were ignored at the start. If it has a session of its own, SIGTSTP, SIGCONT and SIGWINCH are caught as well. take()
+/// returns each signal that other processes send, as often as they send it. A second signal from the terminal ends the
+/// process at once. The third SIGINT or SIGTERM of processes is the tracer's: see leaves_command(). The fourth ends the
+/// process at once.
 ///
 /// One object at a time, destroyed when no other threads are left to run its handlers.
 class StopSignal {
  public:
-  /// The command, if any, must outlive the object.
-  explicit StopSignal(const Command* command = nullptr);
+  /// Before anything exists that an end at once would leave behind.
+  StopSignal();
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
   ~StopSignal();
+
+  /// From now on signals are the command's, which must outlive the object.
+  void accompany(const Command& command);
+  /// In a child of this process that becomes another program: signals do what they did before there was an object.
+  static void restore_actions();
 
   /// Readable (epoll) while signals wait to be taken.
   int event_fd() const { return read_end_.get(); }

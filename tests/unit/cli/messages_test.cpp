@@ -70,6 +70,19 @@ TEST(Messages, NameWhatAListOfEventsCouldHaveMeant) {
   EXPECT_EQ(mistyped_kind_note("user,request,minor*"), "");
   EXPECT_EQ(mistyped_kind_note("request,usr"),
             "rtev-bpf: 'usr' of --events is taken for a name\nhint: did you mean the kind user?\n");
+TEST(Messages, SayWhatToDoForProgramsWithEventsOff) {
+  const std::string hint = "hint: --enable switches events on";
+  EXPECT_THAT(start_message(registry_with({RingState::active, RingState::none}), {}), testing::HasSubstr(hint));
+  EXPECT_THAT(start_message(registry_with({RingState::active, RingState::none}), {.enables = true}),
+              testing::Not(testing::HasSubstr(hint)));
+  EXPECT_THAT(start_message(registry_with({RingState::active}), {}), testing::Not(testing::HasSubstr(hint)));
+}
+
+TEST(Messages, SayWhatWasInterrupted) {
+  EXPECT_EQ(interrupted_message("./\x1b[2Jprog"), "rtev-bpf: interrupted before ./\\x1B[2Jprog was started\n");
+  EXPECT_EQ(interrupted_message(""), "rtev-bpf: interrupted before tracing began\n");
+}
+
   test::World world;
   world.user_names = {{1, "re\x1bquest"}};
   test::Events events{world.slot};

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -81,6 +82,25 @@ class OutputFile : public ::testing::Test {
 
   test::TempDir dir_;
 };
+
+using OutputFileDeathTest = OutputFile;
+
+TEST_F(OutputFileDeathTest, ASignalRemovesWhatIsWrittenInPart) {
+  ::unsetenv("SUDO_UID");
+  ::unsetenv("SUDO_GID");
+  const std::string made = dir_ / "private/made", existing = file("existing", ::geteuid());
+  const auto write_to = [](const std::string& path) {
+    remove_output_on_signal();
+    const auto output = open_output(path).value();
+    output->begin();
+    output->write("a part");
+    ::raise(SIGINT);
+  };
+  EXPECT_EXIT(write_to(made), ::testing::KilledBySignal(SIGINT), "");
+  EXPECT_FALSE(fs::exists(made));
+  EXPECT_EXIT(write_to(existing), ::testing::KilledBySignal(SIGINT), "");
+  EXPECT_TRUE(fs::exists(existing)) << "somebody else made it";
+}
 
 TEST_F(OutputFile, NewFilesBelongToTheCallerAndAreReadByNobodyElse) {
   const std::string path = dir_ / "new";

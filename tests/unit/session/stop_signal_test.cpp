@@ -89,6 +89,26 @@ TEST_F(StopSignalTest, RestoresHandlers) {
   EXPECT_EQ(handler_of(SIGPIPE), pipe);
 }
 
+TEST_F(StopSignalTest, ACommandGetsWhatCameBeforeItWasStarted) {
+  StopSignal stop;
+  Command command = prepare("true");
+  stop.accompany(command);
+  // As the terminal does it, with the whole group.
+  ::raise(SIGINT);
+  command.send(SIGINT);
+  EXPECT_EQ(stop.received(), SIGINT);
+  EXPECT_TRUE(command.start()) << "the child has not ended by it";
+  EXPECT_EQ(command.wait(), 128 + SIGINT);
+}
+
+TEST_F(StopSignalTest, ACommandHasTheSignalsOfTheCaller) {
+  ::signal(SIGPIPE, SIG_DFL);
+  const StopSignal stop;
+  auto command = Command::prepare({"sh", "-c", "kill -PIPE $$"}, view_of);
+  ASSERT_TRUE(command && command->start());
+  EXPECT_EQ(command->wait(), 128 + SIGPIPE) << "neither blocked nor ignored";
+}
+
 TEST_F(StopSignalTest, HangUpStaysIgnored) {
   const auto before = ::signal(SIGHUP, SIG_IGN);
   {
@@ -152,7 +172,8 @@ TEST_F(StopSignalDeathTest, SameSignalTypedTwiceEndsAtOnce) {
 
 TEST_F(StopSignalTest, CommandGetsAllSignalsOfProcesses) {
   const Command command = prepare("true");
-  StopSignal stop(&command);
+  StopSignal stop;
+  stop.accompany(command);
   const int numbers[] = {SIGHUP, SIGUSR1, SIGHUP, SIGQUIT, SIGTERM, SIGUSR2, SIGTERM};
   for (const int number : numbers) ::raise(number);
   EXPECT_EQ(stop.received(), SIGHUP);
@@ -165,7 +186,8 @@ TEST_F(StopSignalTest, CommandGetsAllSignalsOfProcesses) {
 
 TEST_F(StopSignalTest, ThirdRequestOfAProcessLeavesTheCommand) {
   const Command command = prepare("true");
-  StopSignal stop(&command);
+  StopSignal stop;
+  stop.accompany(command);
   for (const int number : {SIGTERM, SIGHUP, SIGINT}) {
     EXPECT_FALSE(stop.leaves_command());
     ::raise(number);
@@ -177,7 +199,8 @@ TEST_F(StopSignalTest, ThirdRequestOfAProcessLeavesTheCommand) {
 
 TEST_F(StopSignalTest, DistinguishesTheTerminalFromProcesses) {
   const Command command = prepare("true");
-  StopSignal stop(&command);
+  StopSignal stop;
+  stop.accompany(command);
   ::raise(SIGINT);
   send_from_terminal(SIGINT);
   send_from_terminal(SIGQUIT);
@@ -197,7 +220,8 @@ TEST_F(StopSignalDeathTest, SecondCtrlCRemovesTheDirectoryOfACommandThatDoesNotR
         ::unsetenv("OCAML_RUNTIME_EVENTS_DIR");
         const Command command = prepare("true");
         if (std::filesystem::is_empty(base.path())) ::_exit(1);
-        StopSignal stop(&command);
+        StopSignal stop;
+        stop.accompany(command);
         send_from_terminal(SIGINT);
         send_from_terminal(SIGINT);
         ::_exit(0);
@@ -216,7 +240,8 @@ TEST_F(StopSignalDeathTest, SecondCtrlCLeavesTheDirectoryToACommandThatRuns) {
         if (::pipe2(ends, O_CLOEXEC) != 0 || ::dup2(ends[0], STDIN_FILENO) != STDIN_FILENO) ::_exit(1);
         Command command = prepare("cat");  // until this process, which holds the other end, has gone
         if (!command.start()) ::_exit(2);
-        StopSignal stop(&command);
+        StopSignal stop;
+        stop.accompany(command);
         send_from_terminal(SIGINT);
         send_from_terminal(SIGINT);
         ::_exit(0);

@@ -23,6 +23,7 @@
 #include "base/file_io.hpp"
 #include "session/command/ring_size.hpp"
 #include "session/command/sudo_user.hpp"
+#include "session/stop_signal.hpp"
 
 namespace rtev {
 namespace {
@@ -38,7 +39,7 @@ bool has_terminal() {
 using Environment = std::vector<std::pair<const char*, std::string>>;
 
 /// What OCaml's runtime is to know. The caller's OCAMLRUNPARAM counts, or else CAMLRUNPARAM.
-Environment environment_of(const std::optional<PrivateDir>& directory, bool keeps_rings) {
+Environment environment_of(const std::optional<PrivateDir>& directory, bool keeps_rings, std::string& ring_note) {
   Environment variables{{"OCAML_RUNTIME_EVENTS_START", "1"}};
   const char* const chosen = std::getenv(ring_directory_variable);
   const std::string path = directory ? directory->path() : chosen != nullptr ? chosen : "";
@@ -46,15 +47,17 @@ Environment environment_of(const std::optional<PrivateDir>& directory, bool keep
   if (keeps_rings) variables.emplace_back(preserve_rings_variable, "1");
   const char* parameters = std::getenv("OCAMLRUNPARAM");
   if (parameters == nullptr) parameters = std::getenv("CAMLRUNPARAM");
-  if (auto larger = with_larger_rings(parameters != nullptr ? parameters : "", ring_limits(path)))
-    variables.emplace_back("OCAMLRUNPARAM", std::move(*larger));
+  if (auto fitting = fitting_rings(parameters != nullptr ? parameters : "", ring_limits(path))) {
+    variables.emplace_back("OCAMLRUNPARAM", std::move(fitting->parameters));
+    ring_note = std::move(fitting->note);
+  }
   return variables;
 }
 
 /// In the child, between fork and exec.
 [[noreturn]] void become(const std::vector<std::string>& arguments, const Environment& variables,
                          const std::optional<SudoUser>& user, Command::Stdout out, Command::Session session,
-                         sighandler_t child_handler, int gate, int failed) {
+                         sighandler_t child_handler, const sigset_t& signals, int gate, int failed) {
   const auto give_up = [&] {
     const int code = errno;
     [[maybe_unused]] const ssize_t put = ::write(failed, &code, sizeof code);
@@ -66,6 +69,8 @@ Environment environment_of(const std::optional<PrivateDir>& directory, bool keep
   if (::read(gate, &go, 1) != 1) ::_exit(cannot_run);
 
   ::signal(SIGCHLD, child_handler);
+  StopSignal::restore_actions();
+  ::sigprocmask(SIG_SETMASK, &signals, nullptr);
   if (out == Command::Stdout::to_stderr) ::dup2(STDERR_FILENO, STDOUT_FILENO);
   for (const auto& [name, value] : variables) ::setenv(name, value.c_str(), 1);
   if (user && !user->become()) give_up();
@@ -125,18 +130,22 @@ Result<Command> Command::prepare(std::vector<std::string> arguments, Look look, 
   command.look_ = std::move(look);
   const auto user = SudoUser::of_environment();
   // Whoever wants the files of rings to stay looks for them where the runtime puts them. There are no threads yet.
-  if (std::getenv(ring_directory_variable) == nullptr && std::getenv(preserve_rings_variable) != nullptr) {
+  const bool has_rings = files != RingFiles::none;
+  if (has_rings && std::getenv(ring_directory_variable) == nullptr &&
+      std::getenv(preserve_rings_variable) != nullptr) {
     std::error_code error;
     if (const auto here = std::filesystem::current_path(error); !error)
       ::setenv(ring_directory_variable, here.c_str(), 1);
   }
-  if (std::getenv(ring_directory_variable) == nullptr) {
+  if (has_rings && std::getenv(ring_directory_variable) == nullptr) {
     auto directory = PrivateDir::create(user, command.look_);
     if (!directory) return std::unexpected(std::move(directory.error()));
     command.directory_.emplace(std::move(*directory));
     command.keeps_rings_ = files == RingFiles::kept;
   }
-  const Environment variables = environment_of(command.directory_, command.keeps_rings_);
+  const Environment variables = files == RingFiles::none
+                                    ? Environment()
+                                    : environment_of(command.directory_, command.keeps_rings_, command.ring_note_);
 
   std::array<int, 2> gate{}, failed{};
   if (::pipe2(gate.data(), O_CLOEXEC) != 0 || ::pipe2(failed.data(), O_CLOEXEC) != 0)
@@ -150,12 +159,19 @@ Result<Command> Command::prepare(std::vector<std::string> arguments, Look look, 
   command.has_own_session_ = session == Session::own;
   // It may be ignored since the start of the tracer; then there would be no exit status to wait for.
   const sighandler_t child_handler = ::signal(SIGCHLD, SIG_DFL);
+  // What is sent to the process group meanwhile, the child gets when it becomes the command.
+  sigset_t all, signals;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &signals);
   command.pid_ = ::fork();
-  if (command.pid_ < 0) return errno_error(errno, "cannot start", command.arguments_.front());
   if (command.pid_ == 0) {
     command.gate_.reset();
-    become(command.arguments_, variables, user, out, *session, child_handler, gate_end.get(), failed_end.get());
+    become(command.arguments_, variables, user, out, *session, child_handler, signals, gate_end.get(),
+           failed_end.get());
   }
+  const int code = errno;
+  ::pthread_sigmask(SIG_SETMASK, &signals, nullptr);
+  if (command.pid_ < 0) return errno_error(code, "cannot start", command.arguments_.front());
   command.pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, command.pid_, 0)));
   if (!command.pidfd_) return errno_error(errno, "cannot watch", command.arguments_.front());
   return command;
@@ -165,6 +181,7 @@ Command::Command(Command&& other) noexcept
     : arguments_(std::move(other.arguments_)),
       look_(std::move(other.look_)),
       directory_(std::move(other.directory_)),
+      ring_note_(std::move(other.ring_note_)),
       survivors_(std::move(other.survivors_)),
       pid_(std::exchange(other.pid_, -1)),
       status_(other.status_),

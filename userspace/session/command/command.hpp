@@ -35,10 +35,10 @@ class Command {
   /// Linux 6.2, or where the kernel's `legacy_tiocsti` (the text of that setting; nothing if there is none) allows it.
   static Session session_for(bool is_other_user, bool has_terminal, const std::optional<std::string>& legacy_tiocsti);
   /// What becomes of the files of rings in the private directory when their programs end. `kept`: the caller removes
-  /// them, after it has read them.
-  enum class RingFiles : std::uint8_t { removed, kept };
+  /// them, after it has read them. `none`: the command is not traced, and is started with the caller's environment.
+  enum class RingFiles : std::uint8_t { removed, kept, none };
   /// Forks. The child runs nothing of the command yet. Without `session` this host and the caller decide. `look` finds
-  /// processes that use rings of the command. Its rings are larger than OCaml's own, see with_larger_rings().
+  /// processes that use rings of the command. Its rings are larger than OCaml's own, see fitting_rings().
   static Result<Command> prepare(std::vector<std::string> arguments, Look look, Stdout out = Stdout::own,
                                  std::optional<Session> session = std::nullopt, RingFiles files = RingFiles::removed);
   Command(Command&& other) noexcept;
@@ -68,6 +68,8 @@ class Command {
   const std::vector<NamedProcess>& survivors() const { return survivors_; }
   /// Where rings go, if the user chose no directory.
   std::string ring_directory() const { return directory_ ? directory_->path() : std::string{}; }
+  /// What is to be said of the size of its rings; empty: nothing.
+  const std::string& ring_note() const { return ring_note_; }
   /// True if the files of rings stay until they are removed.
   bool keeps_rings() const { return keeps_rings_; }
 
@@ -77,6 +79,7 @@ class Command {
   std::vector<std::string> arguments_;
   Look look_;
   std::optional<PrivateDir> directory_;  ///< of the rings; none if the user chose one
+  std::string ring_note_;
   std::vector<NamedProcess> survivors_;
   pid_t pid_ = -1;
   int status_ = -1;

@@ -19,9 +19,16 @@ struct RingLimits {
 /// As this process has them. `directory`: of the ring files.
 RingLimits ring_limits(const std::string& directory);
 
-/// OCAMLRUNPARAM with larger rings than OCaml's own of 2^16 words (512 KiB) for each domain: 2^20 words, or as many as
-/// the limits allow. The file is sparse: a domain takes what it writes. Nothing if `parameters` sets the size, or there
-/// is no room.
-std::optional<std::string> with_larger_rings(std::string_view parameters, const RingLimits& limits);
+/// OCAMLRUNPARAM for a command, and what is to be said of it.
+struct RingParameters {
+  std::string parameters;
+  std::string note{};  ///< if they are not what the caller chose; empty: nothing
+};
+
+/// Larger rings than OCaml's own of 2^16 words (512 KiB) for each domain: 2^20 words, or as many as the limits allow.
+/// The file is sparse: a domain takes what it writes. Nothing if `parameters` sets the size, or there is no room.
+/// Smaller ones where the runtime could not make those that `parameters` asks for: it aborts the program, or leaves it
+/// without.
+std::optional<RingParameters> fitting_rings(std::string_view parameters, const RingLimits& limits);
 
 }  // namespace rtev

@@ -47,7 +47,9 @@ std::uint64_t from_now_until(std::uint64_t time_ns) {
 
 std::unique_ptr<LiveSession> LiveSession::start(const SessionOptions& options, bool has_sched, const MakeSources& make,
                                                 Sink& sink, const Output& output, StopSignal& stop) {
+  if (stop.received() != 0) return nullptr;
   std::unique_ptr<LiveSession> session(new LiveSession(options, has_sched, make, sink, output, stop));
+  if (stop.received() != 0) return nullptr;
   sink.header(make_run_header(options.command_line, session->start_ns_));
   session->settle();
   return session;

@@ -24,7 +24,7 @@ class LiveSession {
  public:
   using MakeSources = std::function<std::unique_ptr<Sources>(const Sources::Stream&)>;
   /// Makes the sources, gives the sink its header and looks at what runs already. `has_sched`: the sources report
-  /// switches of threads.
+  /// switches of threads. Null if it is to end already: then the sink has got nothing, and no file is begun.
   static std::unique_ptr<LiveSession> start(const SessionOptions& options, bool has_sched, const MakeSources& make,
                                             Sink& sink, const Output& output, StopSignal& stop);
 

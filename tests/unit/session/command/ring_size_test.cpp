@@ -11,11 +11,22 @@ namespace {
 constexpr std::uint64_t gigabyte = std::uint64_t{1} << 30;
 constexpr RingLimits ample{.free = 100 * gigabyte};
 
+std::optional<std::string> with_larger_rings(std::string_view parameters, const RingLimits& limits) {
+  const auto fitting = fitting_rings(parameters, limits);
+  return fitting && fitting->note.empty() ? std::optional(fitting->parameters) : std::nullopt;
+}
+
+std::string lowered(std::string_view parameters) {
+  const auto fitting = fitting_rings(parameters, ample);
+  return fitting && !fitting->note.empty() ? fitting->parameters : "";
+}
+
 TEST(RingSize, ParametersAreFoundByTheirLetter) {
   EXPECT_EQ(run_parameter("v=0x400,e=20,d=4", 'e'), 20u);
   EXPECT_EQ(run_parameter("v=0x400,e=20,d=4", 'd'), 4u);
   EXPECT_EQ(run_parameter("v=0x400,,b", 'b'), std::nullopt);
   EXPECT_EQ(run_parameter("e", 'e'), std::nullopt);
+  EXPECT_EQ(run_parameter("e=22,e=18", 'e'), 18u) << "as the runtime reads it";
   EXPECT_EQ(run_parameter("", 'e'), std::nullopt);
 }
 
@@ -34,6 +45,17 @@ TEST(RingSize, ManyDomainsHaveSmallerRings) {
   EXPECT_EQ(with_larger_rings("d=1", ample), "d=1,e=20");
   EXPECT_EQ(with_larger_rings("d=0", ample), "d=0,e=20");
   EXPECT_EQ(with_larger_rings("d=99999999999999999999", ample), "d=99999999999999999999,e=20") << "no number";
+}
+
+TEST(RingSize, WhatTheRuntimeCannotMakeIsLowered) {
+  EXPECT_EQ(lowered("e=20"), "");
+  EXPECT_EQ(lowered("e=21"), "e=21,e=20");
+  EXPECT_EQ(lowered("v=0,e=22,b"), "v=0,e=22,b,e=20");
+  EXPECT_EQ(lowered("e=99999999"), "e=99999999,e=20");
+  EXPECT_EQ(lowered("d=4096"), "d=4096,e=15");
+  EXPECT_EQ(lowered("d=1024,e=18"), "d=1024,e=18,e=17");
+  EXPECT_EQ(lowered("d=1024,e=17"), "");
+  EXPECT_EQ(lowered("d=2,e=24"), "") << "large, but possible";
 }
 
 TEST(RingSize, WhatDoesNotFitIsNotAskedFor) {
