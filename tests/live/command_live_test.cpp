@@ -173,7 +173,7 @@ TEST_F(CommandLive, ProgramThatCannotCreateItsRingIsReported) {
       run_under({"sh", "-c", "OCAML_RUNTIME_EVENTS_DIR=/no/such exec \"$0\"", ocaml_program("hello")});
   EXPECT_EQ(outcome.status.code(), 128 + SIGABRT);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("1 OCaml program aborted (SIGABRT) without a ring"),
-                                 HasSubstr("hint: set OCAML_RUNTIME_EVENTS_DIR")));
+                                 HasSubstr("set OCAML_RUNTIME_EVENTS_DIR for rtev-bpf")));
 }
 
 /// The script finds the process id of the program in the name of its ring file.

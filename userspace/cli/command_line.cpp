@@ -17,15 +17,18 @@
 #include "base/exit_status.hpp"
 #include "base/help_formatter.hpp"
 #include "base/parse.hpp"
+#include "cli/foreign_words.hpp"
 #include "cli/messages.hpp"
-#include "cli/suggestion.hpp"
 #include "cli/output_file.hpp"
-#include "rtev/version.hpp"
+#include "cli/suggestion.hpp"
 #include "cli/tracing.hpp"
+#include "rtev/version.hpp"
 #include "session/command/sudo_user.hpp"
 
 namespace rtev::cli {
 namespace {
+
+using Strings = std::vector<std::string>;
 
 constexpr const char* description =
     "Traces all OCaml 5 processes of this host: what their runtime does (GC phases, counters, user events) and what "
@@ -92,14 +95,63 @@ std::optional<std::string> meant_command(const Subcommand& subcommand, const std
   return std::nullopt;
 }
 
-std::string unexpected_argument(const Subcommand& subcommand, const CLI::App& root, const std::string& argument) {
+std::optional<std::string> foreign_hint(const Subcommand& subcommand, std::string_view word) {
+  return hint_for_foreign_word(word, command_name(subcommand), [&](const std::string& option) {
+    return subcommand.app->get_option_no_throw(option) != nullptr;
+  });
+}
+
+/// "5ms" of "-d 5 ms".
+std::optional<std::string> joined_time(const Strings& arguments, Strings::const_iterator unit) {
+  static constexpr std::string_view units[]{"ns", "us", "ms", "s", "m", "h"};
+  if (unit == arguments.end() || unit == arguments.begin() || std::ranges::find(units, *unit) == std::end(units))
+    return std::nullopt;
+  const std::string& number = *std::prev(unit);
+  const std::string digits = number.substr(number.rfind('=') + 1);
+  return parse_duration(digits + *unit) ? std::optional(digits + *unit) : std::nullopt;
+}
+
+std::string unexpected_argument(const Subcommand& subcommand, const CLI::App& root, const std::string& argument,
+                                const Strings& arguments) {
   const std::string text = "unexpected argument '" + escaped(argument) + "'\nhint: ";
+  if (const auto time = joined_time(arguments, std::ranges::find(arguments, argument)))
+    return text + "write a time without a blank: " + *time;
   if (const auto command = meant_command(subcommand, argument)) return text + *command;
+  if (const auto hint = foreign_hint(subcommand, argument)) return text + *hint;
   if (const auto word = similar_word(argument.substr(0, argument.find('=')), known_words(root)))
     return text + "did you mean " + *word + "?";
   const bool is_root = subcommand.app == &root;
   return fmt::format("{}{} --help lists {}options{}", text, command_name(subcommand), is_root ? "subcommands and " : "",
                      subcommand.takes_command ? "; to start a program, write -- before it" : "");
+}
+
+/// What those meant who left out a positional argument: "diff a.fxt", "dump -p 1".
+std::optional<std::string> missing_hint(const Subcommand& subcommand, const CLI::App& root, const std::string& text) {
+  for (const std::string& argument : root.remaining(true))
+    if (auto hint = foreign_hint(subcommand, argument)) return hint;
+  const std::string name = subcommand.app->get_name();
+  if (name == "diff") return "rtev-bpf diff BEFORE.fxt AFTER.fxt; of one recording: rtev-bpf stats -i FILE.fxt";
+  const CLI::Option* const pid = subcommand.app->get_option_no_throw("--pid");
+  if (text.starts_with("INPUT") && pid != nullptr && pid->count() > 0)
+    return fmt::format("rtev-bpf {} {}", name, escaped(pid->results().front()));
+  return std::nullopt;
+}
+
+/// What those meant whose value was refused: "--pid: 'main.exe' is not a process id".
+std::optional<std::string> value_hint(const Subcommand& subcommand, std::string_view text) {
+  if (text.starts_with("--input:"))
+    return command_name(subcommand) + " -i FILE.fxt, or without -i to trace what runs now";
+  const std::size_t begin = text.find('\'') + 1, end = text.find('\'', begin);
+  if (begin == 0 || end == std::string_view::npos) return std::nullopt;
+  const std::string_view value = text.substr(begin, end - begin);
+  if (text.starts_with("--format:")) return foreign_hint(subcommand, value);
+  if (!text.starts_with("--pid:")) return std::nullopt;
+  if (value.find_first_not_of("0123456789,") == std::string_view::npos && value.contains(','))
+    return command_name(subcommand) + " -p PID -p PID, one for each";
+  const bool is_number = parse_leading_number<std::int64_t>(value).has_value();
+  const bool selects_names = subcommand.app->get_option_no_throw("--name") != nullptr;
+  if (value.empty() || is_number || !selects_names) return std::nullopt;
+  return fmt::format("{} --name '{}' selects by name", command_name(subcommand), value);
 }
 
 /// In plainer words than those of CLI11, which lists unexpected arguments from the last to the first.
@@ -112,10 +164,17 @@ std::string explain(const Subcommand& subcommand, const CLI::App& root, const CL
       text.replace(at, excludes.size(), " cannot be used with ");
     return text;
   }
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) {
+    const std::string text = error.what();
+    if (text.contains("hint:")) return text;
+    const auto hint = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr ? missing_hint(subcommand, root, text)
+                                                                                 : value_hint(subcommand, text);
+    return hint ? text + "\nhint: " + *hint : text;
+  }
   const auto unexpected = root.remaining(true);
   const auto first = std::ranges::find_first_of(invocation.arguments, unexpected);
-  return unexpected_argument(subcommand, root, first != invocation.arguments.end() ? *first : unexpected.front());
+  return unexpected_argument(subcommand, root, first != invocation.arguments.end() ? *first : unexpected.front(),
+                             invocation.arguments);
 }
 
 /// `subcommand`: which was given.

@@ -51,7 +51,7 @@ std::string start_message(const Registry& registry, const StartFacts& facts) {
   if (facts.enables) text += "Programs with events off have them switched on, one after the other.\n";
   if (all == 0 && !facts.selects)
     text += "hint: programs that start later are traced, too; rtev-bpf -- CMD starts one with events on\n";
-  if (all > 0 && with_ring == 0 && !facts.probes_all && !facts.enables)
+  if (without_ring > 0 && !facts.probes_all && !facts.enables)
     text +=
         "hint: --enable switches events on in running programs; --ringless traces those with events off by uprobes\n";
   return text;
@@ -79,21 +79,27 @@ std::string interrupted_message(std::string_view command) {
 }
 
 std::string no_events_message(std::string_view command, const Registry& registry) {
-  const auto has_ring = [](const ProcessInfo& process) { return process.ring != RingState::none; };
-  if (std::ranges::any_of(registry.processes(), has_ring)) return {};
+  const auto had_ring = [](const ProcessInfo& process) {
+    return process.ring != RingState::none || process.missed.sum() > 0;
+  };
+  if (std::ranges::any_of(registry.processes(), had_ring)) return {};
+  if (std::ranges::empty(registry.processes()))
+    return fmt::format(
+        "rtev-bpf: no OCaml 5 program was seen in {}, so there are no runtime events\n"
+        "hint: OCaml 4 has none; what other services start for it is seen without -- CMD\n",
+        Escaped{command});
   return fmt::format(
-      "rtev-bpf: {} wrote no runtime events: {}\n"
-      "hint: events need OCaml 5 and are off in set-user-id programs\n",
-      Escaped{command},
-      std::ranges::empty(registry.processes()) ? "it ran no OCaml 5 program" : "its OCaml runtime did not start them");
+      "rtev-bpf: {} wrote no runtime events: its OCaml runtime made no ring\n"
+      "hint: it does not read OCAML_RUNTIME_EVENTS_START in set-user-id programs, nor where sudo or env -i remove it\n",
+      Escaped{command});
 }
 
 std::string aborted_message(std::uint64_t programs, std::string_view command, std::string_view ring_directory) {
   if (programs == 0 || ring_directory.empty()) return {};
   return fmt::format(
-      "rtev-bpf: {} aborted (SIGABRT) without a ring, as OCaml does where it cannot create one in {}\n"
-      "hint: only the user of {} can write there, and other roots (chroot, container) have no such directory\n"
-      "hint: set OCAML_RUNTIME_EVENTS_DIR for rtev-bpf to a directory that all of them can write to\n",
+      "rtev-bpf: {} aborted (SIGABRT) without a ring. OCaml does so where it cannot create one in {}, and says why\n"
+      "hint: programs of other users than {}'s, and with other roots (chroot, container), need another directory: set "
+      "OCAML_RUNTIME_EVENTS_DIR for rtev-bpf to one that all of them can write to\n",
       Counted{programs, "OCaml program", "OCaml programs"}, ring_directory, Escaped{command});
 }
 

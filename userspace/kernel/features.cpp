@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/capability.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <array>
@@ -87,10 +88,10 @@ Feature check_proc(const HostRoots& roots) {
 }
 
 Feature check_kernel(const HostRoots& roots) {
-  const std::string release = read_text(roots.proc / "sys/kernel/osrelease");
-  const auto version = parse_kernel_version(release);
-  const std::string found = "Linux " + (release.empty() ? "of unknown release" : release);
-  if (version && *version >= oldest_kernel) return {"kernel", ok, found};
+  const auto version = parse_kernel_version(roots.release);
+  const std::string found = "Linux " + (roots.release.empty() ? "of unknown release" : roots.release);
+  if (!version) return {"kernel", degraded, found + ": whether it can be traced is not known"};
+  if (*version >= oldest_kernel) return {"kernel", ok, found};
   const std::string oldest = fmt::format("{}.{}", oldest_kernel.major, oldest_kernel.minor);
   return {"kernel", missing, fmt::format("{}, older than {}", found, oldest),
           fmt::format("run on Linux {} or newer", oldest)};
@@ -133,9 +134,10 @@ Feature check_capability(const Capability& capability, std::uint64_t effective) 
 
 Feature check_bpf(const BpfAbilities& abilities) {
   if (abilities.error == 0) return {"BPF", ok, "programs can be loaded"};
+  const bool is_refused = abilities.error == EPERM || abilities.error == EACCES || abilities.error == ENOSYS;
   return {"BPF", missing,
           fmt::format("programs cannot be loaded: {}", std::generic_category().message(abilities.error)),
-          "run as root on the host, not in a container that filters bpf(2)"};
+          is_refused ? "run as root on the host, not in a container that filters bpf(2)" : ""};
 }
 
 Feature check_uprobes(const HostRoots& roots, const BpfAbilities& abilities, std::uint64_t effective) {
@@ -154,14 +156,17 @@ Feature check_map_files(const HostRoots& roots) {
   std::string why = "no entries";
   std::error_code error;
   const fs::directory_iterator first{roots.proc / "self/map_files", error};
+  int code = error.value();
   if (error) {
     why = error.message();
   } else if (first != fs::directory_iterator{}) {
     if (UniqueFd{::open(first->path().c_str(), O_PATH | O_CLOEXEC)}) return {"map_files", ok, "readable"};
-    why = std::generic_category().message(errno);
+    code = errno;
+    why = std::generic_category().message(code);
   }
+  const bool lacks_rights = code == EPERM || code == EACCES;
   return {"map_files", missing, fmt::format("links in /proc/PID/map_files cannot be opened: {}", why),
-          "run as root (sudo), with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN"};
+          lacks_rights ? "run as root (sudo), with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN" : ""};
 }
 
 Feature check_user_namespace(const HostRoots& roots) {
@@ -184,8 +189,11 @@ Feature check_time_namespace(const HostRoots& roots) {
 }
 
 Feature check_pid_namespace(const HostRoots& roots) {
-  if (is_hosts(roots, pid_namespace).value_or(false)) return {"pid namespace", ok, "the host's"};
-  return {"pid namespace", missing, "not the host's: the kernel's process ids are not valid here",
+  const auto is_host = is_hosts(roots, pid_namespace);
+  if (is_host.value_or(false)) return {"pid namespace", ok, "the host's"};
+  return {"pid namespace", missing,
+          is_host ? "not the host's: the kernel's process ids are not valid here"
+                  : "unknown, since /proc/self/ns/pid cannot be read: the kernel's process ids may not be valid here",
           "run on the host, or in a container with the host's pid namespace (--pid=host)"};
 }
 
@@ -201,7 +209,7 @@ void add_pid_namespace(HostFeatures& host, const HostRoots& roots) {
   Feature space = check_pid_namespace(roots);
   if (space.status == ok) return;
   space.status = degraded;
-  space.found = "not the host's: processes outside of it are not found";
+  if (is_hosts(roots, pid_namespace)) space.found = "not the host's: processes outside of it are not found";
   host.features.push_back(std::move(space));
 }
 
@@ -219,6 +227,11 @@ Feature check_file_limit(const HostRoots& roots) {
 }
 
 }  // namespace
+
+std::string running_release() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.release : "";
+}
 
 std::optional<KernelVersion> parse_kernel_version(std::string_view release) {
   const auto dot = release.find('.');

@@ -27,10 +27,14 @@ struct Feature {
   std::string hint{};  ///< what to do about it; may be empty
 };
 
-/// Where the kernel's file systems are mounted; tests use directories of their own.
+/// Of the running kernel. Not from /proc, which may be mounted without it (subset=pid).
+std::string running_release();
+
+/// Where the kernel's file systems are mounted, and its release; tests have their own.
 struct HostRoots {
   std::filesystem::path proc = "/proc";
   std::filesystem::path sys = "/sys";
+  std::string release = running_release();
 };
 
 struct HostFeatures {

@@ -20,6 +20,7 @@ struct ProcessFigures {
   std::uint64_t processes = 1;  ///< that these figures are of
   std::int32_t pid = 0;
   std::string comm{};                 ///< any bytes: escape it
+  bool has_events = true;             ///< false: they are off, and what they tell is not known
   std::string version{};              ///< of OCaml, likewise
   bool ended = false;                 ///< in this interval
   std::uint64_t interval_ns{};        ///< the time that the figures are of

@@ -202,6 +202,7 @@ ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& 
                          .program = program_of(process),
                          .pid = process.pid,
                          .comm = process.comm,
+                         .has_events = process.has_ring || process.domain_count() > 0,
                          .version = process.version,
                          .ended = process.ended,
                          .interval_ns = interval_ns};

@@ -57,8 +57,10 @@ std::string time_text(const Interval& interval) {
 std::string totals_text(const Interval& interval) {
   const double seconds = static_cast<double>(interval.length_ns) / 1e9;
   const auto rate = static_cast<std::uint64_t>(seconds > 0 ? static_cast<double>(interval.events) / seconds : 0);
-  std::string text = fmt::format("{}, {} events/s",
-                                 Counted{interval.processes.size(), "OCaml process", "OCaml processes"}, Grouped{rate});
+  const auto off = std::ranges::count(interval.processes, false, &ProcessFigures::has_events);
+  std::string text =
+      fmt::format("{}{}, {} events/s", Counted{interval.processes.size(), "OCaml process", "OCaml processes"},
+                  off > 0 ? fmt::format(", {} with events off (--enable)", off) : "", Grouped{rate});
   if (interval.is_partial) text += fmt::format(", of the last {} only", Duration{interval.length_ns});
   if (interval.lost_words > 0) text += fmt::format(", {} lost!", Counted{interval.lost_words, "word", "words"});
   if (interval.dropped > 0)

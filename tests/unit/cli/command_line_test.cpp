@@ -258,7 +258,7 @@ TEST(CommandLine, HelpOfASubcommandIsHelpOrAnOption) {
 }
 
 TEST(CommandLine, HintsAtTheHelpOfTheSubcommand) {
-  EXPECT_THAT(command_line({"-p", "x"}).err, HasSubstr("\nhint: rtev-bpf --help\n"));
+  EXPECT_THAT(command_line({"-d", "x"}).err, HasSubstr("\nhint: rtev-bpf --help\n"));
   EXPECT_THAT(command_line({"pauses", "--top", "x"}).err, HasSubstr("\nhint: rtev-bpf pauses --help\n"));
   EXPECT_THAT(command_line({"record", "-o", "x", "-f", "jsonl.gz"}).err, HasSubstr("\nhint: to compress"));
 }

@@ -60,16 +60,16 @@ TEST(Messages, AreEmptyIfThereIsNothingToSay) {
   EXPECT_EQ(missing_probes_message({}), "");
   EXPECT_EQ(slow_detach_message(2), "");
   EXPECT_EQ(no_events_message("server", registry_with({RingState::none, RingState::ended})), "");
+  Registry unusable;
+  ProcessInfo program;
+  program.missed.gone = 1;
+  unusable.add_process(program);
+  EXPECT_EQ(no_events_message("server", unusable), "") << "a ring was made: there is a warning of it";
   EXPECT_EQ(aborted_message(0, "server", "/tmp/rtev-bpf.a1b2c3"), "");
   EXPECT_EQ(aborted_message(1, "server", ""), "") << "the user chose the directory";
   EXPECT_EQ(survivors_message({}, "server", ""), "");
 }
 
-TEST(Messages, NameWhatAListOfEventsCouldHaveMeant) {
-  EXPECT_EQ(mistyped_kind_note(""), "");
-  EXPECT_EQ(mistyped_kind_note("user,request,minor*"), "");
-  EXPECT_EQ(mistyped_kind_note("request,usr"),
-            "rtev-bpf: 'usr' of --events is taken for a name\nhint: did you mean the kind user?\n");
 TEST(Messages, SayWhatToDoForProgramsWithEventsOff) {
   const std::string hint = "hint: --enable switches events on";
   EXPECT_THAT(start_message(registry_with({RingState::active, RingState::none}), {}), testing::HasSubstr(hint));
@@ -83,6 +83,11 @@ TEST(Messages, SayWhatWasInterrupted) {
   EXPECT_EQ(interrupted_message(""), "rtev-bpf: interrupted before tracing began\n");
 }
 
+TEST(Messages, NameWhatAListOfEventsCouldHaveMeant) {
+  EXPECT_EQ(mistyped_kind_note(""), "");
+  EXPECT_EQ(mistyped_kind_note("user,request,minor*"), "");
+  EXPECT_EQ(mistyped_kind_note("request,usr"),
+            "rtev-bpf: 'usr' of --events is taken for a name\nhint: did you mean the kind user?\n");
   test::World world;
   world.user_names = {{1, "re\x1bquest"}};
   test::Events events{world.slot};

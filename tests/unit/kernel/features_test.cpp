@@ -14,6 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr BpfAbilities all_abilities{.error = 0, .uprobe_multi = true};
 
@@ -24,7 +25,6 @@ class Features : public testing::Test {
     std::string pattern = (fs::temp_directory_path() / "rtev-features-XXXXXX").string();
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     root_ = pattern;
-    write("proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
     write("proc/self/status", "Name:\ttest\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n");
     write("proc/self/limits", limits("1048576"));
     write("proc/self/map_files/400000-401000", "");
@@ -55,7 +55,7 @@ class Features : public testing::Test {
            hard + "              files     \n";
   }
 
-  HostRoots root_dirs() const { return {.proc = root_ / "proc", .sys = root_ / "sys"}; }
+  HostRoots root_dirs() const { return {.proc = root_ / "proc", .sys = root_ / "sys", .release = release_}; }
   HostFeatures inspect(const BpfAbilities& abilities = all_abilities) const {
     return inspect_host(root_dirs(), abilities);
   }
@@ -70,6 +70,8 @@ class Features : public testing::Test {
     const HostFeatures host = inspect(abilities);
     return host.blocking() != nullptr ? host.blocking()->name : "";
   }
+
+  std::string release_ = "6.1.0-18-amd64";
 
  private:
   fs::path root_;
@@ -87,15 +89,27 @@ TEST_F(Features, HealthyHostHasEverything) {
 }
 
 TEST_F(Features, OldKernelBlocks) {
-  write("proc/sys/kernel/osrelease", "5.10.0-8-amd64\n");
+  release_ = "5.10.0-8-amd64";
   EXPECT_EQ(blocking(), "kernel");
   EXPECT_THAT(feature("kernel").found, HasSubstr("5.10.0-8-amd64, older than 6.1"));
   EXPECT_THAT(feature("kernel").hint, HasSubstr("6.1"));
 }
 
-TEST_F(Features, UnreadableReleaseBlocks) {
-  remove("proc/sys/kernel/osrelease");
-  EXPECT_EQ(blocking(), "kernel");
+TEST_F(Features, UnknownReleaseIsNotAnOldOne) {
+  for (const char* const release : {"", "mine"}) {
+    release_ = release;
+    EXPECT_EQ(blocking(), "");
+    EXPECT_THAT(feature("kernel").found, Not(HasSubstr("older")));
+  }
+  EXPECT_EQ(HostRoots().release, running_release()) << "also where /proc does not show it (subset=pid)";
+  EXPECT_TRUE(parse_kernel_version(running_release()));
+}
+
+TEST_F(Features, RightsAreAskedForWhereTheyAreMissing) {
+  EXPECT_THAT(feature("BPF", {.error = EPERM}).hint, HasSubstr("root"));
+  EXPECT_EQ(feature("BPF", {.error = ENOMEM}).hint, "");
+  remove("proc/self/map_files");
+  EXPECT_EQ(feature("map_files").hint, "");
 }
 
 TEST_F(Features, MissingBtfBlocks) {
@@ -193,6 +207,7 @@ TEST_F(Features, UnreadableMapFilesBlock) {
 TEST_F(Features, ForeignPidNamespaceBlocks) {
   remove("proc/self/ns/pid");
   EXPECT_EQ(blocking(), "pid namespace");
+  EXPECT_THAT(feature("pid namespace").found, HasSubstr("unknown"));
   EXPECT_THAT(feature("pid namespace").hint, HasSubstr("host"));
 }
 

@@ -214,7 +214,10 @@ class Report {
   void table() {
     if (report_.all.empty()) return;
     TextTable table;
-    table.column("PID", pid_width).column("COMM", least_comm_width, TextTable::Align::left).column("DOM", 5).column("COUNT", 7);
+    table.column("PID", pid_width)
+        .column("COMM", least_comm_width, TextTable::Align::left)
+        .column("DOM", 5)
+        .column("COUNT", 7);
     for (const std::string_view title : {"TOTAL", "P50", "P99", "P99.9", "MAX"}) table.column(title, 8);
     if (report_.scheduler_seen) {
       for (const std::string_view title : {"ONCPU", "RUNBL", "BLOCK"}) table.column(title, 0);

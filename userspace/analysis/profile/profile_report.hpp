@@ -120,6 +120,8 @@ struct ProfileReport {
   std::uint64_t undecided = 0;                     ///< samples of spans whose length is unknown; in no figure
   std::uint64_t without_room = 0;                  ///< samples whose stacks were not kept
   std::array<std::uint64_t, 3> samples_of_kind{};  ///< in the stream, by SampleKind
+  std::uint64_t programs = 0;                      ///< seen
+  std::uint64_t cpu_ns = 0;                        ///< of theirs, as far as their switches were seen without a sample
   bool has_pauses = false;                         ///< the stream has runtime phases
   CallTree tree;
   std::vector<ProfileEntry> entries{};

@@ -65,6 +65,9 @@ void Profile::consume(const Batch& batch, const Registry& registry) {
       case EventKind::begin:
         has_pauses_ = true;
         break;
+      case EventKind::sched_switch:
+        count_cpu_time(event, batch);
+        break;
       case EventKind::process:
         // The registry forgets processes that ended long ago.
         if (const auto record = batch.payload_as<ProcessRecord>(event); record && processes_.contains(record->process))
@@ -198,6 +201,18 @@ std::uint32_t Profile::label(std::string name) {
   return added->second;
 }
 
+/// Only to say why there are no samples.
+void Profile::count_cpu_time(const Event& event, const Batch& batch) {
+  if (samples_of_kind_[static_cast<std::size_t>(options_.kind)] > 0) return;
+  const auto change = batch.payload_as<SchedSwitch>(event);
+  if (!change) return;
+  if (const auto since = on_cpu_since_.find(change->cpu); since != on_cpu_since_.end()) {
+    if (change->prev.tracked && event.time > since->second) cpu_ns_ += event.time - since->second;
+    on_cpu_since_.erase(since);
+  }
+  if (change->next.tracked && on_cpu_since_.size() < max_cpus) on_cpu_since_.emplace(change->cpu, event.time);
+}
+
 void Profile::counter(const Event& event, const Registry& registry) {
   const Source source = Source::unpack(event.source);
   const RingInfo* const ring = registry.ring(source.slot);
@@ -240,6 +255,9 @@ ProfileReport Profile::report(const Registry& registry) const {
                        .tree = CallTree(registry.stacks()),
                        .labels = labels_,
                        .other_names = {other_names_.begin(), other_names_.end()}};
+  report.programs = registry.others().count + static_cast<std::uint64_t>(std::ranges::distance(registry.processes()));
+  report.cpu_ns = cpu_ns_;
+  for (const auto& [cpu, since_ns] : on_cpu_since_) report.cpu_ns += last_ns_ - std::min(last_ns_, since_ns);
   add_entries(report, registry);
   const LargeBlockNodes blocks = large_blocks(report.tree, registry.stacks());
   for (const ProfileEntry& entry : report.entries) {

@@ -51,7 +51,7 @@ class Profile final : public Sink, private DomainActivity::Observer {
   ProfileReport report(const Registry& registry) const;
 
   static constexpr std::size_t max_labels = 4096, max_processes = std::size_t{1} << 16,
-                               max_counted_domains = std::size_t{1} << 16, max_other_names = 20;
+                               max_counted_domains = std::size_t{1} << 16, max_other_names = 20, max_cpus = 4096;
 
  private:
   struct Known {
@@ -71,6 +71,7 @@ class Profile final : public Sink, private DomainActivity::Observer {
   void compare(const SampleKey& key, const SampleValue& value, const Event& event, const Sample& sample,
                const DomainActivity::Domain* domain, const Registry& registry);
   void counter(const Event& event, const Registry& registry);
+  void count_cpu_time(const Event& event, const Batch& batch);
   std::uint32_t label_of(const DomainActivity::Domain* domain, const Sample& sample, const Registry& registry);
   std::uint32_t label(std::string name);
   void on_span_end(ProcessIndex process, std::uint16_t domain, const OpenSpan& span, std::uint64_t time_ns,
@@ -97,6 +98,8 @@ class Profile final : public Sink, private DomainActivity::Observer {
   std::map<DomainKey, Allocated> allocated_;
   std::set<std::string> other_names_;
   std::array<std::uint64_t, 3> samples_of_kind_{};
+  std::map<std::uint32_t, std::uint64_t> on_cpu_since_;  ///< traced threads, by CPU
+  std::uint64_t cpu_ns_ = 0;
   std::uint64_t unknown_process_ = 0, dropped_ = 0;
   bool has_pauses_ = false;
   const Registry* registry_ = nullptr;  ///< while events come

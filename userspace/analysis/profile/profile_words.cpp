@@ -116,12 +116,22 @@ void add_no_samples(TextBuffer& out, const ProfileReport& report) {
     text.add(" that count: short sleeps, and those of the runtime's own threads, are left out");
   } else if (!other.empty()) {
     print(text, ", but others: rtev-bpf {} shows them", other);
-  } else if (!report.input.empty()) {
-    text.add(": the recording was made without stacks, or the programs slept\nhint: record with --stacks");
+  } else if (report.programs == 0) {
+    text.add(": there was no OCaml program");
   } else {
-    text.add(report.kind == SampleKind::allocation
-                 ? std::string_view(": the programs have no symbols, did not run, or ended at once")
-                 : std::string_view(": the programs did not run, or ended at once"));
+    const Counted programs{report.programs, "program", "programs"};
+    if (report.cpu_ns > 0)
+      print(text, ": {} used {} of CPU time", programs, Duration{report.cpu_ns});
+    else
+      print(text, ": no thread of {} was seen to run", programs);
+    if (!report.input.empty())
+      text.add("\nhint: a recording has those that were taken: record with --stacks");
+    else if (report.kind == SampleKind::allocation)
+      text.add("\nhint: programs without symbols (stripped) have none");
+    else if (report.kind == SampleKind::on_cpu)
+      text.add("\nhint: rtev-bpf profile --off-cpu shows where threads slept, once they run again");
+    else
+      text.add("\nhint: a sleep counts when it ends, from 1ms on (--off-cpu TIME)");
   }
   const std::string_view all = text.text();
   for (std::size_t begin = 0; begin < all.size();) {

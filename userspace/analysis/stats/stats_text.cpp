@@ -49,6 +49,7 @@ class Screen {
             Duration{report_.total.wall_ns});
       programs();
       growing();
+      events_off();
     }
     allocators();
   }
@@ -148,6 +149,18 @@ class Screen {
 
   bool has_own_row(const ProcessStats& process) const {
     return !grouped_.contains(program_key(process.exe, process.comm));
+  }
+
+  /// Of one program sentences() says it.
+  void events_off() {
+    const auto off = std::ranges::count_if(report_.processes, [](const ProcessStats& process) {
+      return !process.has_ring && process.domain_count() == 0;
+    });
+    if (is_single() || off == 0) return;
+    line(
+        fmt::format("{} of {} processes {} events off, so nothing is known of {} GC; --enable switches them on, "
+                    "--ringless traces without",
+                    off, Grouped{report_.process_count}, off == 1 ? "has" : "have", off == 1 ? "its" : "their"));
   }
 
   static std::string percent(double share) {

@@ -160,7 +160,8 @@ class Warnings {
     warn(rings(foreign), not_read(&MissedRings::other_user, foreign) + ": the file belongs to another user",
          "put rings into a directory that only the program's user may write to (OCAML_RUNTIME_EVENTS_DIR)");
     warn(rings(gone), " gone or unusable before all events were read" + most_of(&MissedRings::gone, gone),
-         "for programs that end early, keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them");
+         "for programs that end early, keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them; rings of 2 GiB "
+         "in all (e, d of OCAMLRUNPARAM) are unusable");
   }
 
   static Counted rings(std::uint64_t count) { return {count, "ring was", "rings were"}; }

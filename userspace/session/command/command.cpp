@@ -131,8 +131,7 @@ Result<Command> Command::prepare(std::vector<std::string> arguments, Look look, 
   const auto user = SudoUser::of_environment();
   // Whoever wants the files of rings to stay looks for them where the runtime puts them. There are no threads yet.
   const bool has_rings = files != RingFiles::none;
-  if (has_rings && std::getenv(ring_directory_variable) == nullptr &&
-      std::getenv(preserve_rings_variable) != nullptr) {
+  if (has_rings && std::getenv(ring_directory_variable) == nullptr && std::getenv(preserve_rings_variable) != nullptr) {
     std::error_code error;
     if (const auto here = std::filesystem::current_path(error); !error)
       ::setenv(ring_directory_variable, here.c_str(), 1);

@@ -75,6 +75,25 @@ TEST_F(ProfileReportTest, OffCpu) {
   EXPECT_EQ(screen(profile_text(report())), golden("analysis/golden/profile_off_cpu.txt"));
 }
 
+TEST_F(ProfileReportTest, WithoutSamplesItSaysWhatWasSeen) {
+  EXPECT_THAT(
+      profile_text(report()),
+      HasSubstr("no samples of CPU time: no thread of 1 program was seen to run\nhint: rtev-bpf profile --off-cpu"));
+  SchedSwitch change{};
+  change.next.tracked = true;
+  feed(Events(0).add_record(100 * ms, EventKind::sched_switch, change));
+  change.prev = std::exchange(change.next, {});
+  feed(Events(0).add_record(107 * ms, EventKind::sched_switch, change));
+  feed(Events(0).add_record(200 * ms, EventKind::sched_switch, change));  // it came unseen
+  EXPECT_THAT(profile_text(report()), HasSubstr("no samples of CPU time: 1 program used 7.00ms of CPU time\n"));
+  make({.input = "x.fxt"});
+  EXPECT_THAT(profile_text(report()), HasSubstr("hint: a recording has those that were taken: record with --stacks"));
+  make({.kind = SampleKind::allocation});
+  EXPECT_THAT(allocs_text(report()), HasSubstr("was seen to run\nhint: programs without symbols"));
+  world.registry = Registry();
+  EXPECT_THAT(allocs_text(report()), HasSubstr("there was no OCaml program\n"));
+}
+
 TEST_F(ProfileReportTest, Json) {
   serve();
   const auto json = nlohmann::json::parse(profile_json(report()));
