@@ -57,10 +57,10 @@ TEST_F(ReportLive, OfAProgramThatItStarts) {
   const Outcome outcome = run_tool({"report", "--stacks", "-o", path, "--", ocaml_program("collections"), "20"});
   EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
   const std::string html = read_file(path);
-  const Json data = report_data_of(page);
+  const Json data = report_data_of(html);
   EXPECT_EQ(data["processes"], 1);
   EXPECT_EQ(data["input"], "");
-  EXPECT_THAT(text_between(page, "<h2 id=\"findings\"", "</ul>"), HasSubstr("<h3>"));
+  EXPECT_THAT(text_between(html, "<h2 id=\"findings\"", "</ul>"), HasSubstr("<h3>"));
 }
 
 TEST_F(ReportLive, OnlyHtmlIsWritten) {
