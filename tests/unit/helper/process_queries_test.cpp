@@ -34,6 +34,7 @@ ProcessView full_view() {
                 .ns_pid = 2,
                 .comm = "c",
                 .exe = "/e",
+                .script = "s",
                 .file = UniqueFd(::memfd_create("program", MFD_CLOEXEC))};
   view.rings.push_back({.fd = UniqueFd(::memfd_create("ring", MFD_CLOEXEC)), .path = "/1.events", .begin = 1});
   view.rings.push_back({.fd = {}, .path = "/mnt/2.events", .clock_offset_ns = -5, .length = 9});
