@@ -30,7 +30,7 @@ class Nothing final : public Sink {
 class LimitsTest : public testing::Test {
  protected:
   LimitsTest() {
-    world.registry.process(world.process).comm = "serv\n";
+    world.registry.process(world.process).name = "serv\n";
     world.registry.process(world.process).ring = RingState::active;
   }
 

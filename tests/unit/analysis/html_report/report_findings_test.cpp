@@ -100,7 +100,7 @@ TEST_F(ReportFindingsTest, CommandsAreOfTheSameRecordingOrProgram) {
   found("");
   EXPECT_EQ(of("heap").command, "rtev-bpf allocs -d 10s -n server");
   for (const std::string& name : hostile_strings()) {
-    world.registry.process(world.process).comm = name;
+    world.registry.process(world.process).name = name;
     found("");
     EXPECT_EQ(of("heap").command, "rtev-bpf allocs -d 10s");
   }

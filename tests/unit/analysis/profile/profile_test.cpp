@@ -182,7 +182,7 @@ TEST_F(ProfileTest, SpansEndWithTheirProcess) {
 
 TEST_F(ProfileTest, WithoutStacksThereIsAHint) {
   make({.input = "trace.fxt"});
-  EXPECT_THAT(profile_text(report()), HasSubstr("hint: record with --stacks"));
+  EXPECT_THAT(profile_text(report()), HasSubstr("record with --stacks\n"));
 }
 
 TEST_F(ProfileTest, DroppedSamplesOfAnotherKindDoNotCount) {
@@ -241,7 +241,7 @@ TEST_F(ProfileTest, ByProgram) {
   ASSERT_THAT(found.groups, SizeIs(2));
   EXPECT_EQ(found.groups[0].name, "server, 7 processes");
   EXPECT_EQ(found.groups[0].value.samples, 7u);
-  EXPECT_EQ(found.groups[1].name, "server/1");
+  EXPECT_EQ(found.groups[1].name, "cc/server/1");
   EXPECT_THAT(profile_text(found), HasSubstr("8 samples of 8 processes of 2 programs in "));
 }
 
