@@ -36,8 +36,8 @@ std::string missing_field(const Json& event) {
   for (const char* field : {"ts", "type"})
     if (!event.contains(field)) return field;
   const std::string reason = event["type"] == "lost" ? event.value("reason", "") : "";
-  const auto known =
-      schema.find(reason == "dropped" || reason == "samples" ? reason : event["type"].get<std::string>());
+  const std::string kind_of_loss = reason == "dropped" ? reason : reason.ends_with("samples") ? "samples" : "";
+  const auto known = schema.find(kind_of_loss.empty() ? event["type"].get<std::string>() : kind_of_loss);
   if (known == schema.end()) return "a known type";
   for (const std::string& field : known->second)
     if (!event.contains(field)) return field;
