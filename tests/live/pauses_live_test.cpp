@@ -256,8 +256,8 @@ TEST_F(PausesLive, DomainWithoutACpuIsBlamedForPausesOfOthers) {
   Process competitor(thief(1), "ready");
   // It is random whether the competitor has the CPU when a stop-the-world request comes, hence many short collections.
   constexpr int max_runs = 20;
-  std::size_t late = 0, held_up = 0;
-  for (int i = 0; i < max_runs && held_up == 0; ++i) {
+  std::size_t late = 0, named_in_text = 0;  // others may have had the CPU for most of a wait
+  for (int i = 0; i < max_runs && named_in_text == 0; ++i) {
     Process process(neighbour({"compute", "1000", "0"}));
     const auto threads = threads_in(process.lines_until("ready"));
     ASSERT_EQ(threads.size(), 2u);
@@ -279,13 +279,12 @@ TEST_F(PausesLive, DomainWithoutACpuIsBlamedForPausesOfOthers) {
       const Json& wait = neighbour["before"]["longest_wait"];
       EXPECT_GT(wait["ns"], 0);
       if (!wait["by"].is_object() || wait["by"]["pid"] != competitor.pid()) continue;
-      ++held_up;
       EXPECT_EQ(wait["cpu"], 1);
-      EXPECT_THAT(pause["blame"]["text"].get<std::string>(), HasSubstr(named));
+      named_in_text += pause["blame"]["text"].get<std::string>().contains(named) ? 1 : 0;
     }
   }
   EXPECT_GT(late, 0u);
-  EXPECT_GT(held_up, 0u);
+  EXPECT_GT(named_in_text, 0u);
 }
 
 TEST_F(PausesLive, DomainLateAtASafepointIsBlamed) {
