@@ -165,7 +165,7 @@ std::string explain(const Subcommand& subcommand, const CLI::App& root, const CL
     return text;
   }
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) {
-    const std::string text = error.what();
+    std::string text = error.what();
     if (text.contains("hint:")) return text;
     const auto hint = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr ? missing_hint(subcommand, root, text)
                                                                                  : value_hint(subcommand, text);

@@ -272,6 +272,7 @@ HostFeatures inspect_host(const HostRoots& roots, const BpfAbilities& abilities)
 
 std::vector<std::string_view> tracer_capabilities() {
   std::vector<std::string_view> names;
+  names.reserve(std::size(bpf_capabilities) + std::size(process_capabilities));
   for (const Capability& capability : bpf_capabilities) names.push_back(capability.name);
   for (const Capability& capability : process_capabilities) names.push_back(capability.name);
   return names;

@@ -40,6 +40,7 @@ void ProcessFigures::set_shares() {
 
 std::vector<const ProcessFigures*> Interval::rows() const {
   std::vector<const ProcessFigures*> rows;
+  rows.reserve(programs.size() + processes.size());
   for (const ProcessFigures& program : programs) rows.push_back(&program);
   for (const ProcessFigures& process : processes)
     if (!std::ranges::binary_search(programs, process.program, {}, &ProcessFigures::program)) rows.push_back(&process);
@@ -54,6 +55,7 @@ std::vector<const ProcessFigures*> Interval::rows_of(std::uint32_t program) cons
 
 std::vector<const ProcessFigures*> Interval::single_rows() const {
   std::vector<const ProcessFigures*> rows;
+  rows.reserve(processes.size());
   for (const ProcessFigures& process : processes) rows.push_back(&process);
   return rows;
 }
