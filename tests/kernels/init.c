@@ -101,7 +101,11 @@ int main(void) {
   mount_at("sysfs", "/sys");
   mount_at("devtmpfs", "/dev");
   load_modules();
-  mkdir("/tmp", 0777);  // on the root file system, which is in memory and may hold the programs below /tmp
+  // On the root file system, which is in memory and may hold the programs below /tmp. Not for others to write to:
+  // enabling refuses a file system in memory that they may fill.
+  mkdir("/tmp", 0755);
+  chmod("/tmp", 0755);
+  chmod("/", 0755);
   setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
   setenv("GTEST_COLOR", "no", 1);
   const unsigned before = bpf_objects();
