@@ -50,7 +50,8 @@ std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::fu
   const pid_t child = ::fork();
   if (child < 0) return std::nullopt;
   if (child == 0) {
-    // It waits until its parent holds it.
+    // It waits until its parent holds it, or has ended: with that end of the channel open here it would wait for ever.
+    channel->first.reset();
     if (!helper::receive(channel->second.get(), false)) ::_exit(1);
     // Whoever waits for the end of these must not wait for a child that hangs.
     const int answer = ::dup2(channel->second.get(), STDIN_FILENO);

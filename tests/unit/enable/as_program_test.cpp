@@ -6,10 +6,19 @@
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -134,6 +143,37 @@ TEST(RunInChildTest, HasNoAnswerOfWorkThatTakesTooLong) {
   of_child.reset();
   char byte = 0;
   EXPECT_EQ(::read(open_until_its_end.get(), &byte, 1), 0) << "it does not stay";
+}
+
+/// Has the kernel kill this process when it makes this system call.
+void die_at(std::uint32_t call) {
+  std::array program{sock_filter{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+                     sock_filter{BPF_JMP | BPF_JEQ | BPF_K, 0, 1, call},
+                     sock_filter{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS},
+                     sock_filter{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+  const sock_fprog filter{.len = program.size(), .filter = program.data()};
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+TEST(RunInChildTest, DoesNotStayIfItsParentIsKilledBeforeItBegins) {
+  std::array<int, 2> ends{-1, -1};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const UniqueFd open_until_its_end(ends[0]);
+  UniqueFd of_children(ends[1]);
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    die_at(SYS_pidfd_open);
+    run_in_child({}, [] { return helper::Message(); });
+    ::_exit(0);
+  }
+  of_children.reset();
+  int status = 0;
+  ASSERT_EQ(::waitpid(parent, &status, 0), parent);
+  EXPECT_EQ(WTERMSIG(status), SIGSYS);
+  pollfd ended{.fd = open_until_its_end.get(), .events = 0, .revents = 0};
+  constexpr int timeout_ms = 10'000;
+  EXPECT_EQ(::poll(&ended, 1, timeout_ms), 1) << "it waits for a parent that has ended";
 }
 
 TEST(RunInChildTest, HasNoAnswerOfWorkThatEnds) {
