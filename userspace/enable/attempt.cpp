@@ -86,8 +86,7 @@ void mend_children(const Procfs& procfs, const Target& target, const ReplacedHoo
   }
 }
 
-/// Makes the file of the ring, or takes that of the last attempt, and leads the runtime there. It stays led: it, or
-/// that of a child, may be about to make a ring at any later time, and would make it where the program works then.
+/// Makes the file of the ring, or takes that of the last attempt.
 Checked<void> prepare(const Procfs& procfs, const Target& target, const Requirements& requirements,
                       std::optional<RingFile>& made, const Journal& journal) {
   if (made && made->is_in_place(procfs)) return {};
@@ -112,8 +111,8 @@ void mend(const JournalEntry& entry) {
   const auto hook = target ? hook_of(entry, *target) : std::nullopt;
   if (!hook) return;
   put_back(target->memory(), *hook);
-  if (target->events_state() != EventsState::off) return;
-  remove_ring_file(procfs, target->process, entry.ring_path, entry.ring);
+  if (target->events_state() == EventsState::off)
+    remove_ring_file(procfs, target->process, entry.ring_path, entry.ring);
 }
 
 }  // namespace
@@ -154,6 +153,8 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
   auto same = target.check_unchanged(procfs);
   Started started = Started::no;
   if (same && domain_state_of(target, thread_pointer) == state) {
+    // Nothing sets it back: the runtime, or that of a child, may be about to make a ring at any later time, and would
+    // make it where the program works then.
     const std::uint64_t variable = target.place(target.runtime.start_sites.directory);
     const bool is_led =
         requirements.directory_text == 0 || target.memory().write_word(variable, requirements.directory_text);

@@ -25,10 +25,10 @@ namespace {
 constexpr std::size_t max_entry_bytes = 8192;
 constexpr const char* lock_name = "lock";
 
-/// Each process has a byte of the lock's file: a lock of one that hangs with it keeps no other process waiting.
-/// Linux has no larger pids than this.
+/// More than any pid of Linux.
 constexpr std::int64_t pids = 1 << 22;
 
+/// Each process has a byte of the lock's file: a run that hangs with the lock of one keeps no other process waiting.
 struct flock byte_of(std::int64_t place) {
   struct flock byte{};
   byte.l_whence = SEEK_SET;

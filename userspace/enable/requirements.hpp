@@ -44,7 +44,7 @@ struct Requirements {
 ///
 /// A program without OCAML_RUNTIME_EVENTS_DIR would make its ring, and its children theirs, in the directory that it
 /// works in at that moment: it may go to one where another user has put a link of the ring's name, and would write to
-/// what that leads to. So the runtime is led to the directory of a variable like HOME, as long as events are on.
+/// what that leads to. So the runtime is led to the directory of a variable like HOME, and stays led.
 /// `silent`: directories that did not answer; they are not looked at again, and more are added.
 Requirements check_requirements(const Target& target, bool allow_confined, std::set<std::string>& silent);
 

@@ -56,6 +56,10 @@ constexpr std::uint64_t finish_timeout_ns = 2'000'000'000;
 constexpr std::size_t max_replaced = 32;
 constexpr std::uint64_t hour_ns = 3'600'000'000'000;
 
+/// How often a worker looks whether a user may go on whose share of its time is used up.
+constexpr int share_interval_ms = 50;
+
+/// From so many programs whose events are on, those that have ended are looked for.
 constexpr std::size_t first_check = 256;
 
 /// How long a worker may take to end once it is killed, unless it hangs.
@@ -64,9 +68,6 @@ constexpr int kill_timeout_ms = 100;
 EnableAnswer failure(const Error& error) {
   return {.result = EnableResult::denied, .why = error.message(), .hint = error.hint};
 }
-
-/// How often a worker looks whether a user may go on whose share of its time is used up.
-constexpr int share_interval_ms = 50;
 
 /// Of a program whose events are on. `id`: not one of the tracer, which may have asked for the same process.
 EnableRequest take_back_request(const EnableAnswer& answer) {

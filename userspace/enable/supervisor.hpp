@@ -78,7 +78,7 @@ class Supervisor {
   std::map<std::int32_t, Asked> asked_{};         ///< requests without an answer, by pid
   std::deque<std::int32_t> queue_{};              ///< those that the worker has still to be sent
   std::map<std::int32_t, EnableRequest> ours_{};  ///< to take back those whose events are on because of this run
-  std::size_t next_check_ = 0;
+  std::size_t next_check_ = 0;                    ///< when there are so many of them: see forget_ended()
   bool is_finishing_ = false;
   std::uint64_t last_answer_ns_ = 0;
   std::deque<std::uint64_t> replaced_ns_{};  ///< when workers were replaced, of the last hour

@@ -466,6 +466,10 @@ std::optional<std::uint64_t> Worker::next_step_ns() {
 void Worker::attempt(Program& program, std::uint64_t now_ns) {
   const std::int32_t pid = program.request.pid;
   const Progress::Scope at_work = supervision_.progress.work_on(program.target->process);
+  if (!program.target->memory().is_alive()) {
+    answer(program, EnableResult::gone, now_ns);  // it runs another program by now
+    return give_up(program, now_ns);
+  }
   const auto events = program.target->events_state();
   if (program.was_tried && events && *events != EventsState::off) return came_on(program, now_ns);
   if (!has_all(program, now_ns)) return give_up(program, now_ns);
