@@ -55,7 +55,7 @@ class Placed {
   static Command command(const Place& place, const fs::path& root, const fs::path& program, const std::string& kind) {
     create_root(root);
     for (const char* bin : {"bin", "image/bin"}) fs::copy_file(program, root / bin / "workloads");
-    // Rings are made only where nobody else may write.
+    // Enabling refuses directories that others may write to.
     fs::permissions(root / "rings", fs::perms(0755));
     EXPECT_EQ(::chown((root / "rings").c_str(), place.user.value_or(0), place.user.value_or(0)), 0);
     return in_place(place, root, {place.path(root, "bin/workloads"), kind});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text in pages.
+// Escapes text for HTML.
 #pragma once
 
 #include <string>

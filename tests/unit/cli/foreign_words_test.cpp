@@ -45,7 +45,7 @@ TEST(ForeignWords, GetTheCommandThatIsMeant) {
       {{"-f", "fuchsia"}, "rtev-bpf record -o FILE.fxt, or FILE.pftrace: ui.perfetto.dev opens both"},
       {{"stats", "--html"}, "rtev-bpf report -o FILE.html"},
       {{"record", "-o", "x.html"},
-       "rtev-bpf report -o FILE.html writes a page, rtev-bpf profile -o FILE.html a flame graph, both also of a "
+       "rtev-bpf report -o FILE.html writes one, rtev-bpf profile -o FILE.html a flame graph, both also of a "
        "recording (-i)"},
       {{"profile", "-p", "main.exe"}, "rtev-bpf profile --name 'main.exe' selects by name"},
       {{"top", "--pid", "main.exe"}, "rtev-bpf top --name 'main.exe' selects by name"},

@@ -284,7 +284,8 @@ void RootlessSources::end_stacks() {
 
 void RootlessSources::add_figures(RunSummary& summary) const {
   if (stacks_) {
-    summary.drops.push_back({.kind = std::string(RunSummary::sample), .count = stacks_->dropped().front()});
+    const std::uint64_t on_cpu = stacks_->dropped().at(static_cast<std::size_t>(SampleKind::on_cpu));
+    summary.drops.push_back({.kind = std::string(RunSummary::sample), .count = on_cpu});
     summary.drops.push_back({.kind = "tables", .count = stacks_->left_out_tables()});
   }
   std::uint64_t missed = rings_.taken_over();
