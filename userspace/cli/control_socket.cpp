@@ -56,7 +56,7 @@ Result<UniqueFd> connect_to(const std::string& path) {
   return socket;
 }
 
-std::string name_of(std::string_view prefix, pid_t pid) {
+std::string socket_name(std::string_view prefix, pid_t pid) {
   return fmt::format("{}{}{}", prefix, pid, suffix);
 }
 
@@ -104,7 +104,7 @@ Result<ControlServer> ControlServer::open(ControlKind kind) {
   if (!rights) return std::unexpected(rights.error());
   for (const std::string& name : socket_names(folder))
     if (!is_running(name)) ::unlinkat(directory->get(), name.c_str(), 0);
-  const std::string name = name_of(kind == ControlKind::recorder ? recorder_prefix : agent_prefix, ::getpid());
+  const std::string name = socket_name(kind == ControlKind::recorder ? recorder_prefix : agent_prefix, ::getpid());
   const std::string path = folder + "/" + name;
   if (!address_of(path)) return errno_error(ENAMETOOLONG, "cannot make the socket", path);
   UniqueFd socket = new_socket(SOCK_NONBLOCK);
@@ -161,7 +161,7 @@ Result<UniqueFd> connect_to_agent(pid_t pid) {
   const auto rights = FileRights::of_caller();
   if (!rights) return std::unexpected(rights.error());
   for (const std::string_view prefix : {recorder_prefix, agent_prefix}) {
-    auto socket = connect_to(fmt::format("{}/{}", runtime_directory(), name_of(prefix, pid)));
+    auto socket = connect_to(fmt::format("{}/{}", runtime_directory(), socket_name(prefix, pid)));
     if (socket) return socket;
   }
   return std::unexpected(Error{.what = "cannot replace process",

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view text_suffixes[] = {".txt", ".log"}, json_suffixes[] = {".json", ".jsonl"};
 
-std::unexpected<Error> refused(const std::string& path, std::string why, std::string hint) {
+std::unexpected<Error> refuse_name(const std::string& path, std::string why, std::string hint) {
   return std::unexpected(
       Error{.what = "cannot write to", .subject = path, .why = std::move(why), .hint = std::move(hint)});
 }
@@ -61,7 +61,7 @@ std::string default_file_name(std::string_view suffix) {
 
 Result<Format> format_of_output(const std::string& path, std::optional<Format> asked, Format otherwise) {
   if (!asked && profile_file_of(path))
-    return refused(path,
+    return refuse_name(path,
                    path.ends_with(".html") ? "an HTML report is no stream of events" : "this is the name of a profile",
                    path.ends_with(".html") ? "rtev-bpf report -o FILE.html writes one, rtev-bpf profile -o FILE.html a "
                                              "flame graph, both also of a recording (-i)"
@@ -69,7 +69,7 @@ Result<Format> format_of_output(const std::string& path, std::optional<Format> a
   auto of_suffix = format_of_file(path, asked.value_or(otherwise));
   if (!asked) return of_suffix;
   if (!of_suffix || fits(*asked, *of_suffix)) return *asked;
-  return refused(
+  return refuse_name(
       path, fmt::format("its suffix is that of {}, and -f asks for {}", info_of(*of_suffix).name, info_of(*asked).name),
       fmt::format("omit -f, or give a file with the suffix {}", info_of(*asked).suffixes.front()));
 }
@@ -80,18 +80,19 @@ Result<bool> is_json_output(const std::string& path, std::optional<bool> asked,
   if (!others.empty()) accepted += fmt::format("; other files are {}", fmt::join(others, ", "));
   if (std::ranges::any_of(others, [&](std::string_view other) { return path.ends_with(other); })) {
     if (!asked) return false;
-    return refused(path, fmt::format("-f asks for {}", *asked ? "JSON" : "text"), "omit -f, or give another suffix");
+    return refuse_name(path, fmt::format("-f asks for {}", *asked ? "JSON" : "text"),
+                       "omit -f, or give another suffix");
   }
   const std::string suffix = std::filesystem::path(path).extension();
   const auto is_one_of = [&](const auto& suffixes) {
     return std::ranges::find(suffixes, suffix) != std::end(suffixes);
   };
-  if (suffix == ".gz") return refused(path, "reports are not compressed", accepted);
+  if (suffix == ".gz") return refuse_name(path, "reports are not compressed", accepted);
   const bool is_json = is_one_of(json_suffixes), is_text = suffix.empty() || is_one_of(text_suffixes);
   if (!is_json && !is_text && (!asked || is_known(suffix)))
-    return refused(path, fmt::format("no report has the suffix '{}'", escaped(suffix)), accepted);
+    return refuse_name(path, fmt::format("no report has the suffix '{}'", escaped(suffix)), accepted);
   if (asked && !suffix.empty() && (*asked ? is_text : is_json))
-    return refused(path, fmt::format("-f asks for {}", *asked ? "JSON" : "text"), accepted);
+    return refuse_name(path, fmt::format("-f asks for {}", *asked ? "JSON" : "text"), accepted);
   return asked.value_or(is_json);
 }
 

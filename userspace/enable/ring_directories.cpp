@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 6> variables{
     "HOME", "XDG_RUNTIME_DIR", "RUNTIME_DIRECTORY", "STATE_DIRECTORY", "TMPDIR", "PWD"};
 
-constexpr std::uint64_t max_environment_bytes = 1 << 17;
+constexpr std::uint64_t max_environment_read = 1 << 17;
 constexpr std::size_t max_directory_bytes = 1024;
 
 struct Range {
@@ -38,7 +38,7 @@ Range environment_of(const HeldProcess& process) {
 std::vector<RingDirectory> ring_directories(const Target& target) {
   const auto [begin, end] = environment_of(target.process);
   if (begin == 0 || end <= begin) return {};
-  const std::string text = target.memory().bytes(begin, std::min(end - begin, max_environment_bytes));
+  const std::string text = target.memory().bytes(begin, std::min(end - begin, max_environment_read));
   std::array<RingDirectory, variables.size()> found;
   for (std::string_view rest(text); rest.contains('\0');) {
     const auto at = static_cast<std::uint64_t>(rest.data() - text.data());

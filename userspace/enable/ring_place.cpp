@@ -26,7 +26,7 @@ using helper::Reader;
 using helper::Writer;
 
 template <typename Archive>
-void pass(Archive&& archive, RingPlace& place) {
+void pass_place(Archive&& archive, RingPlace& place) {
   archive(place.open_error, place.is_unsafe, place.insecure, place.access_error, place.is_taken, place.is_memory,
           place.is_private, place.free_bytes, place.free_files);
 }
@@ -178,13 +178,13 @@ std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const st
       place.access_error = try_to_make_file(directory);
     }
     Message found;
-    pass(Writer{found}, place);
+    pass_place(Writer{found}, place);
     return found;
   });
   RingPlace place;
   if (!message) return std::nullopt;
   Reader reader(*message);
-  pass(reader, place);
+  pass_place(reader, place);
   return reader.is_complete() ? std::optional(std::move(place)) : std::nullopt;
 }
 
@@ -202,7 +202,7 @@ Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& proces
     }
     Message made;
     Writer writer(made);
-    pass(writer, place);
+    pass_place(writer, place);
     writer(directory, file);
     return made;
   });
@@ -210,7 +210,7 @@ Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& proces
   UniqueFd directory, file;
   if (!message) return refuse(EnableResult::no_answer, "the directory of its ring did not answer", directory_hint);
   Reader reader(*message);
-  pass(reader, place);
+  pass_place(reader, place);
   reader(directory, file);
   if (!reader.is_complete()) return refuse(EnableResult::no_answer, "the directory of its ring did not answer");
   const auto identity = identity_of(procfs, file);

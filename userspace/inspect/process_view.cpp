@@ -125,7 +125,7 @@ std::expected<OpenedRing, NotMapped> open_announced_mapping(const Procfs& procfs
 }
 
 /// Where a file is, or was, in this mount namespace.
-std::string path_of(const Procfs& procfs, const FilePlace& place) {
+std::string ring_path(const Procfs& procfs, const FilePlace& place) {
   const auto candidates = find_candidates(place, procfs.mounts());
   return candidates.empty() ? place.path : candidates.front().path();
 }
@@ -143,7 +143,7 @@ void look_for_announced(const Procfs& procfs, const ProcessQuery& query, Process
     if (!procfs.stat(query.pid)) break;
     ::clock_nanosleep(CLOCK_MONOTONIC, 0, &mapping_retry, nullptr);
   }
-  view.announced_path = path_of(procfs, ring.place);
+  view.announced_path = ring_path(procfs, ring.place);
   if (!is_ring_path(ring.place.path)) return;
   if (auto file = open_by_place(procfs, ring.place)) {
     view.placed_ring.emplace(

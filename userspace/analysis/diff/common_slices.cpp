@@ -6,7 +6,7 @@
 namespace rtev {
 namespace {
 
-double sum_of(const SlicedSums::Row& row, SliceSum sum) {
+double sum_of_slices(const SlicedSums::Row& row, SliceSum sum) {
   return row[static_cast<std::size_t>(sum)];
 }
 
@@ -14,7 +14,7 @@ double sum_of(const SlicedSums::Row& row, SliceSum sum) {
 
 std::uint64_t running_ns(const RecordedProgram& program) {
   double ns = 0;
-  for (const SlicedSums::Row& row : program.sums.rows()) ns += sum_of(row, SliceSum::running_ns);
+  for (const SlicedSums::Row& row : program.sums.rows()) ns += sum_of_slices(row, SliceSum::running_ns);
   constexpr double most = 1e18;  // times of a recording may be anything
   return static_cast<std::uint64_t>(std::clamp(ns, 0.0, most));
 }
@@ -37,8 +37,8 @@ CommonSlices::CommonSlices(const RecordedRun& run, const RecordedProgram& progra
   }
   constexpr double max_lossy = 0.02;
   for (std::size_t i = 0; i < rows_.size(); ++i) {
-    if (sum_of(rows_[i], SliceSum::running_ns) < static_cast<double>(slice_ns) / 2) continue;
-    if (sum_of(rows_[i], SliceSum::lossy_ns) > sum_of(rows_[i], SliceSum::domain_ns) * max_lossy) {
+    if (sum_of_slices(rows_[i], SliceSum::running_ns) < static_cast<double>(slice_ns) / 2) continue;
+    if (sum_of_slices(rows_[i], SliceSum::lossy_ns) > sum_of_slices(rows_[i], SliceSum::domain_ns) * max_lossy) {
       ++lossy_;
     } else {
       usable_.push_back(i);

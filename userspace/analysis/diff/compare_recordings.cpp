@@ -195,7 +195,7 @@ void add_causes(Comparison& to, const RecordedProgram& a, const RecordedProgram&
 }
 
 /// Where the changes are.
-void add_details(Comparison& to, bool has_scheduler) {
+void add_finding_details(Comparison& to, bool has_scheduler) {
   to.add({.id = "pauses", .name = "pauses of a domain", .unit = DiffUnit::per_second, .least = 0.1},
          frequency(SliceSum::pauses, SliceSum::domain_ns));
   if (has_scheduler) {
@@ -337,7 +337,7 @@ DiffProgram compare_programs(const RecordedRun& run_a, const RecordedProgram& a,
   add_causes(comparison, a, b, has_scheduler);
   comparison.judge();
   // Of their own: else a hundred functions would hide a change of the figures above.
-  add_details(comparison, has_scheduler);
+  add_finding_details(comparison, has_scheduler);
   comparison.judge();
   add_functions(comparison, a.cpu, b.cpu, SliceSum::cpu_samples, "cpu", "CPU time of");
   comparison.judge();

@@ -16,15 +16,15 @@ namespace {
 
 constexpr std::size_t pid_width = 7, least_comm_width = 15 + 2, percentile_width = 12;
 /// Rows of the default report, which fits a terminal.
-constexpr std::size_t max_rows = 10;
+constexpr std::size_t max_latency_rows = 10;
 
-std::uint64_t whole(double ns) {
+std::uint64_t rounded(double ns) {
   return static_cast<std::uint64_t>(std::llround(ns));
 }
 
-class Report {
+class LatencyText {
  public:
-  Report(const LatencyReport& report, bool full) : report_(report), full_(full) {}
+  LatencyText(const LatencyReport& report, bool full) : report_(report), full_(full) {}
 
   std::string text() {
     headline();
@@ -146,8 +146,8 @@ class Report {
     out_.add('\n', title, figures.lower_bound() ? " !\n" : "\n");
     print(out_, "  count {}", Grouped{wall.count()});
     if (wall.count() > 0) {
-      for (const auto& [name, ns] : {std::pair{"total", wall.total()}, std::pair{"mean", whole(wall.mean())},
-                                     std::pair{"stddev", whole(wall.standard_deviation())},
+      for (const auto& [name, ns] : {std::pair{"total", wall.total()}, std::pair{"mean", rounded(wall.mean())},
+                                     std::pair{"stddev", rounded(wall.standard_deviation())},
                                      std::pair{"min", wall.min()}, std::pair{"max", wall.max()}}) {
         print(out_, "  {} {}", name, Duration{ns});
       }
@@ -232,7 +232,7 @@ class Report {
   }
 
   void process_rows(TextTable& table) const {
-    const std::size_t shown = std::min(report_.processes.size(), max_rows);
+    const std::size_t shown = std::min(report_.processes.size(), max_latency_rows);
     for (std::size_t i = 0; i < shown; ++i) {
       const LatencyReport::Process& process = report_.processes[i];
       row(table, process, fmt::format("{}", Grouped{process.domains.size()}), process.figures);
@@ -252,7 +252,7 @@ class Report {
     std::vector<const LatencyReport::Domain*> domains;
     domains.reserve(process.domains.size());
     for (const LatencyReport::Domain& domain : process.domains) domains.push_back(&domain);
-    const std::size_t shown = std::min(domains.size(), max_rows);
+    const std::size_t shown = std::min(domains.size(), max_latency_rows);
     std::ranges::sort(domains, [](const LatencyReport::Domain* a, const LatencyReport::Domain* b) {
       return std::pair{b->figures.wall.total(), a->domain} < std::pair{a->figures.wall.total(), b->domain};
     });
@@ -306,11 +306,11 @@ class Report {
 }  // namespace
 
 std::string latency_text(const LatencyReport& report, bool full) {
-  return Report{report, full}.text();
+  return LatencyText{report, full}.text();
 }
 
 std::string latency_sentences(const LatencyReport& report) {
-  return Report{report, false}.sentences();
+  return LatencyText{report, false}.sentences();
 }
 
 }  // namespace rtev

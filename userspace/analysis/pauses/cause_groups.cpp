@@ -50,7 +50,7 @@ std::string behind(const CauseGroup& group) {
 }
 
 /// What the other domain did instead.
-std::string_view why_late(Why why, bool slow) {
+std::string_view late_reason(Why why, bool slow) {
   switch (why) {
     case Why::no_cpu:
       return ": it waited for a CPU";
@@ -94,7 +94,7 @@ void append(TextBuffer& out, const CauseName& name) {
     case Cause::late_domain:
     case Cause::slow_domain:
       out.add(key.domain < 0 ? "another domain" : fmt::format("domain {}", key.domain));
-      print(out, " late to {}{}", slow ? "end its minor collection" : "stop", why_late(key.why, slow));
+      print(out, " late to {}{}", slow ? "end its minor collection" : "stop", late_reason(key.why, slow));
       if (key.why == Why::no_cpu) out.add(behind(name.group));
       break;
     case Cause::blocked_in_section:

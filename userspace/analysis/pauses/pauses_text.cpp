@@ -15,7 +15,7 @@ namespace rtev {
 namespace {
 
 /// Of the default report, which fits a terminal: of its lines some are the shell's.
-constexpr std::size_t max_lines = 22;
+constexpr std::size_t max_pause_lines = 22;
 constexpr std::size_t indent = 2;
 
 /// "20ms", of a whole number of a unit.
@@ -33,7 +33,7 @@ void append(TextBuffer& out, const RoundDuration& duration) {
   append(out, Duration{duration.ns});
 }
 
-std::size_t lines_of(std::string_view text) {
+std::size_t lines_in(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count(text, '\n'));
 }
 
@@ -55,7 +55,7 @@ class PausesText {
       for (const PauseDetails* const pause : report_.worst) add(short_pause("", *pause));
       add(remarks.text());
     } else {
-      worst_of_groups(std::min(shown, report_.max_worst), lines_of(remarks.text()));
+      worst_of_groups(std::min(shown, report_.max_worst), lines_in(remarks.text()));
       add(remarks.text());
     }
     return std::string{out_.text()};
@@ -128,7 +128,7 @@ class PausesText {
       const CauseGroup& group = report_.long_pauses.groups[i];
       const std::string pause = short_pause(
           group.count == 1 ? "" : fmt::format(", the longest of the {}", Grouped{group.count}), *group.worst);
-      const bool fits = lines_of(out_.text()) + 1 + lines_of(pause) + 1 + lines_after <= max_lines;
+      const bool fits = lines_in(out_.text()) + 1 + lines_in(pause) + 1 + lines_after <= max_pause_lines;
       if (i > 0 && !fits) return;
       add(pause);
     }

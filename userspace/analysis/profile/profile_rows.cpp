@@ -15,8 +15,8 @@ namespace {
 using Index = CallTree::Index;
 
 /// `programs`: how many processes have samples, by program.
-std::string name_of(const ProfileReport& report, const ProfileEntry& entry,
-                    const std::map<std::string, std::uint64_t>& programs) {
+std::string entry_name(const ProfileReport& report, const ProfileEntry& entry,
+                       const std::map<std::string, std::uint64_t>& programs) {
   const ProfileProcess& process = report.processes[entry.process];
   std::string name = process.pid == 0 ? "unknown process" : fmt::format("{}/{}", process.comm, process.pid);
   switch (report.by) {
@@ -168,7 +168,7 @@ class Rows {
     const bool is_by_program = report_.by == ProfileBy::program;
     std::map<std::pair<std::string, std::string>, Group> groups;  // two programs may have one name
     for (const ProfileEntry& entry : report_.entries) {
-      Group& group = groups[{name_of(report_, entry, programs),
+      Group& group = groups[{entry_name(report_, entry, programs),
                              is_by_program ? report_.processes[entry.process].program : std::string()}];
       group.value += entry.value;
       if (const Index node = attributed(entry.node); node != CallTree::root)

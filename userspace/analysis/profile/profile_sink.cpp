@@ -12,7 +12,7 @@
 namespace rtev {
 namespace {
 
-constexpr std::uint64_t bytes_in_word = 8;
+constexpr std::uint64_t word_bytes = 8;
 
 /// Whether what its domain does is what the thread does.
 bool acts_for_domain(const Sample& sample, SampleKind kind) {
@@ -39,6 +39,8 @@ Profile::Profile(ProfileOptions options)
   labels_.emplace_back(unlabelled(options_.by));
   if (options_.in) slow_.emplace(fold_, options_.in->min_ns, options_.max_waiting);
 }
+
+Profile::~Profile() = default;
 
 void Profile::header(const RunHeader& header) {
   header_ = header;
@@ -230,7 +232,7 @@ void Profile::counter(const Event& event, const Registry& registry) {
   if (!is_promoted) (is_minor ? allocated.has_minor : allocated.has_major) = true;
   std::uint64_t bytes = event.value;
   const bool is_words = !is_minor && !is_promoted;
-  if (is_words && __builtin_mul_overflow(bytes, bytes_in_word, &bytes)) bytes = UINT64_MAX;
+  if (is_words && __builtin_mul_overflow(bytes, word_bytes, &bytes)) bytes = UINT64_MAX;
   if (__builtin_add_overflow(sum, bytes, &sum)) sum = UINT64_MAX;
 }
 

@@ -41,6 +41,7 @@ inline constexpr std::string_view pause_pattern = "pause";
 class Profile final : public Sink, private DomainActivity::Observer {
  public:
   explicit Profile(ProfileOptions options);
+  ~Profile() override;
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;

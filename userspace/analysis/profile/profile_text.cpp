@@ -15,7 +15,7 @@ namespace rtev {
 namespace {
 
 /// It fits a terminal.
-constexpr std::size_t max_rows = 10, max_rows_full = 200;
+constexpr std::size_t max_functions = 10, max_rows_full = 200;
 constexpr std::size_t function_width = 44, group_width = 36, line_width = 26;
 /// With a column more.
 constexpr std::size_t called_width = 22, narrow_function_width = 30, narrowest_function_width = 24,
@@ -148,7 +148,7 @@ class ProfileText {
     groups();
   }
 
-  std::size_t limit(std::size_t count) const { return std::min(count, report_.full ? max_rows_full : max_rows); }
+  std::size_t limit(std::size_t count) const { return std::min(count, report_.full ? max_rows_full : max_functions); }
 
   void rest(Table& table, std::size_t shown, std::size_t count, std::string_view what) const {
     if (shown == count) return;

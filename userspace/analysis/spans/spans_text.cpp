@@ -18,24 +18,24 @@ namespace rtev {
 namespace {
 
 /// It fits a terminal.
-constexpr std::size_t max_rows = 8, max_slowest = 3, name_width = 20;
+constexpr std::size_t max_span_rows = 8, max_slowest = 3, span_name_width = 20;
 constexpr std::size_t max_slowest_full = 20;
 
-struct Part {
+struct PartColumn {
   std::uint64_t SpanTime::* ns;
   std::string_view title, words;
 };
 constexpr std::array parts{
-    Part{&SpanTime::code, "CODE", "own code"},
-    Part{&SpanTime::gc, "GC", "GC work"},
-    Part{&SpanTime::domains, "GC WAIT", "blocked in the GC"},
-    Part{&SpanTime::no_cpu, "NO CPU", "waiting for a CPU"},
-    Part{&SpanTime::blocked, "BLOCKED", "blocked outside of the GC"},
+    PartColumn{&SpanTime::code, "CODE", "own code"},
+    PartColumn{&SpanTime::gc, "GC", "GC work"},
+    PartColumn{&SpanTime::domains, "GC WAIT", "blocked in the GC"},
+    PartColumn{&SpanTime::no_cpu, "NO CPU", "waiting for a CPU"},
+    PartColumn{&SpanTime::blocked, "BLOCKED", "blocked outside of the GC"},
 };
 
-class Report {
+class SpansText {
  public:
-  explicit Report(const SpansReport& report) : report_(report) {}
+  explicit SpansText(const SpansReport& report) : report_(report) {}
 
   std::string text() {
     if (report_.groups.empty()) {
@@ -94,9 +94,9 @@ class Report {
     const auto share = [](std::uint64_t part_ns, std::uint64_t whole_ns) {
       return whole_ns == 0 ? 0.0 : static_cast<double>(part_ns) / static_cast<double>(whole_ns);
     };
-    const Part* most = nullptr;
+    const PartColumn* most = nullptr;
     double greatest = 0;
-    for (const Part& part : parts) {
+    for (const PartColumn& part : parts) {
       // What they have of it beyond what spans of their length would have as a rule.
       const double excess = share(time.*part.ns, time.total()) - share(group.time.*part.ns, group.time.total());
       if (!most || excess > greatest) {
@@ -125,13 +125,13 @@ class Report {
     for (const double percentile : percentiles()) table.column(fmt::format("P{}", percentile), 0);
     table.column("MAX", 0);
     if (report_.scheduler_seen) {
-      for (const Part& part : parts) table.column(part.title, 0);
+      for (const PartColumn& part : parts) table.column(part.title, 0);
     }
-    const std::size_t rows = std::min(report_.groups.size(), report_.full ? report_.groups.size() : max_rows);
+    const std::size_t rows = std::min(report_.groups.size(), report_.full ? report_.groups.size() : max_span_rows);
     for (std::size_t i = 0; i < rows; ++i) {
       const SpanGroup& group = report_.groups[i];
       table.row();
-      table.cell(cut_middle(escaped(group.name), name_width));
+      table.cell(cut_middle(escaped(group.name), span_name_width));
       if (!is_single) table.cell(fmt::format("{}", ProcessName{group.comm, group.pid}));
       table.cell(group.wall.count());
       table.duration(group.wall.total());
@@ -164,7 +164,7 @@ class Report {
 
   void shares(TextTable& table, const SpanTime& time) const {
     if (!report_.scheduler_seen) return;
-    for (const Part& part : parts) table.cell(fmt::format("{}", Percent{time.*part.ns, time.total()}));
+    for (const PartColumn& part : parts) table.cell(fmt::format("{}", Percent{time.*part.ns, time.total()}));
   }
 
   /// Of all groups.
@@ -179,12 +179,12 @@ class Report {
     for (const auto& [group, longest] : order | std::views::take(report_.full ? max_slowest_full : max_slowest)) {
       const Span& span = *longest;
       print(out_, "\n{}: ", Duration{span.length_ns()});
-      if (report_.groups.size() > 1) print(out_, "{} of ", cut_middle(escaped(group->name), name_width));
+      if (report_.groups.size() > 1) print(out_, "{} of ", cut_middle(escaped(group->name), span_name_width));
       print(out_, "{} domain {}, at {}\n", ProcessName{group->comm, group->pid}, span.domain,
             WhenOf{span.begin_ns, report_.run_ns, report_.run_realtime_ns});
       TextBuffer text;
       std::string_view separator = "  ";
-      for (const Part& part : parts) {
+      for (const PartColumn& part : parts) {
         if (span.time.*part.ns <= span.length_ns() / 100) continue;
         print(text, "{}{} {}", separator, part.words, Duration{span.time.*part.ns});
         if (const std::string where = place(span, part); !where.empty()) print(text, " in {}", where);
@@ -203,7 +203,7 @@ class Report {
   }
 
   /// Where the thread was in its own code, or when it blocked, if stacks are sampled.
-  std::string place(const Span& span, const Part& part) const {
+  std::string place(const Span& span, const PartColumn& part) const {
     if (report_.stacks && part.ns == &SpanTime::code)
       return place_text(span.stacks, SampleKind::on_cpu, *report_.stacks);
     if (report_.stacks && part.ns == &SpanTime::blocked)
@@ -243,7 +243,7 @@ class Report {
 }  // namespace
 
 std::string spans_text(const SpansReport& report) {
-  return Report{report}.text();
+  return SpansText{report}.text();
 }
 
 }  // namespace rtev

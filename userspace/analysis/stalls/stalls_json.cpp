@@ -30,7 +30,7 @@ void add_stall(JsonWriter& json, const Stall& stall, const StackTable* stacks) {
   if (stacks && !stall.stacks.empty()) add_seen_stacks(json.key("stacks"), stall.stacks, *stacks);
 }
 
-void add_program(JsonWriter& json, const LoopProgram& program, const StackTable* stacks) {
+void add_loop_program(JsonWriter& json, const LoopProgram& program, const StackTable* stacks) {
   json.member("pid", program.pid);
   json.member("comm", program.comm);
   json.member("call", to_string(program.call));
@@ -59,7 +59,7 @@ std::string stalls_json(const StallsReport& report) {
     json.member("not_followed", report.not_followed);
     json.key("programs").array([&] {
       for (const LoopProgram& program : report.programs)
-        json.object([&] { add_program(json, program, report.stacks); });
+        json.object([&] { add_loop_program(json, program, report.stacks); });
     });
   });
   return std::string{json.text()} + '\n';

@@ -19,7 +19,7 @@ namespace rtev {
 namespace {
 
 /// They fit a terminal.
-constexpr std::size_t max_lines = 22, max_programs = 4, max_causes = 4, max_parts = 2;
+constexpr std::size_t max_stall_lines = 22, max_loop_programs = 4, max_causes = 4, max_parts = 2;
 constexpr std::size_t span_width = 24;
 
 /// "a lock (futex)": what a thread is blocked in, for people.
@@ -42,47 +42,48 @@ std::string_view blocked_in(Syscall syscall) {
 }
 
 /// What a stalled thread did for how long.
-struct Part {
+struct StallPart {
   enum class What : std::uint8_t { code, gc, domains, no_cpu, blocked } what;
   std::uint64_t ns;
 };
 
-std::vector<Part> parts_of(const SpanTime& time) {
-  std::vector<Part> parts{{Part::What::code, time.code},
-                          {Part::What::gc, time.gc},
-                          {Part::What::domains, time.domains},
-                          {Part::What::no_cpu, time.no_cpu},
-                          {Part::What::blocked, time.blocked}};
-  std::ranges::sort(parts, [](const Part& a, const Part& b) { return a.ns > b.ns; });
+std::vector<StallPart> parts_of(const SpanTime& time) {
+  std::vector<StallPart> parts{{StallPart::What::code, time.code},
+                               {StallPart::What::gc, time.gc},
+                               {StallPart::What::domains, time.domains},
+                               {StallPart::What::no_cpu, time.no_cpu},
+                               {StallPart::What::blocked, time.blocked}};
+  std::ranges::sort(parts, [](const StallPart& a, const StallPart& b) { return a.ns > b.ns; });
   return parts;
 }
 
 /// "on CPU", "blocked in fsync".
-void add_what(TextBuffer& out, const Stall& stall, Part::What what) {
+void add_what(TextBuffer& out, const Stall& stall, StallPart::What what) {
   switch (what) {
-    case Part::What::code:
+    case StallPart::What::code:
       out.add("on CPU");
       return;
-    case Part::What::gc:
+    case StallPart::What::gc:
       out.add("on CPU in the GC");
       return;
-    case Part::What::domains:
+    case StallPart::What::domains:
       out.add("blocked in the GC");
       return;
-    case Part::What::no_cpu:
+    case StallPart::What::no_cpu:
       out.add("without a CPU");
       return;
-    case Part::What::blocked:
+    case StallPart::What::blocked:
       out.add("blocked in ", blocked_in(stall.blocked_in));
       return;
   }
 }
 
 /// Where the thread was while it did that; empty if it is not known.
-std::string place_of(const Stall& stall, Part::What what, const StackTable* stacks, bool full) {
-  const bool is_known = what == Part::What::code || what == Part::What::gc || what == Part::What::blocked;
+std::string place_of(const Stall& stall, StallPart::What what, const StackTable* stacks, bool full) {
+  const bool is_known =
+      what == StallPart::What::code || what == StallPart::What::gc || what == StallPart::What::blocked;
   if (!stacks || !is_known) return {};
-  const SampleKind kind = what == Part::What::blocked ? SampleKind::off_cpu : SampleKind::on_cpu;
+  const SampleKind kind = what == StallPart::What::blocked ? SampleKind::off_cpu : SampleKind::on_cpu;
   return full ? place_text(stall.stacks, kind, *stacks) : short_place_text(stall.stacks, kind, *stacks);
 }
 
@@ -97,9 +98,9 @@ void append(TextBuffer& out, const When& when) {
   add_time_of_day(out, when.of.run_realtime_ns + (when.time_ns - when.of.run_ns));
 }
 
-class Report {
+class StallsText {
  public:
-  explicit Report(const StallsReport& report) : report_(report) {}
+  explicit StallsText(const StallsReport& report) : report_(report) {}
 
   std::string text() {
     if (report_.programs.empty()) {
@@ -136,11 +137,11 @@ class Report {
   }
 
   void verdicts() {
-    for (std::size_t i = 0; i < std::min(report_.programs.size(), report_.full ? SIZE_MAX : max_programs); ++i)
+    for (std::size_t i = 0; i < std::min(report_.programs.size(), report_.full ? SIZE_MAX : max_loop_programs); ++i)
       verdict(report_.programs[i]);
-    if (!report_.full && report_.programs.size() > max_programs) {
+    if (!report_.full && report_.programs.size() > max_loop_programs) {
       print(out_, "and {} with shorter stalls or none\n",
-            Counted{report_.programs.size() - max_programs, "more program", "more programs"});
+            Counted{report_.programs.size() - max_loop_programs, "more program", "more programs"});
     }
   }
 
@@ -202,7 +203,7 @@ class Report {
       return std::pair(b.stall->length_ns(), a.stall->begin_ns) < std::pair(a.stall->length_ns(), b.stall->begin_ns);
     });
     const std::size_t lines = static_cast<std::size_t>(std::ranges::count(out_.text(), '\n'));
-    const std::size_t fits = std::clamp<std::size_t>(max_lines - std::min(max_lines, lines + 6), 3, 10);
+    const std::size_t fits = std::clamp<std::size_t>(max_stall_lines - std::min(max_stall_lines, lines + 6), 3, 10);
     const std::size_t most = report_.top != 0 ? report_.top : report_.full ? 10 : fits;
     if (rows.size() > most) rows.resize(most);
     return rows;
@@ -276,9 +277,9 @@ class Report {
 
 std::string stall_activity(const Stall& stall, const StackTable* stacks, bool full) {
   TextBuffer text;
-  const std::vector<Part> parts = parts_of(stall.time);
+  const std::vector<StallPart> parts = parts_of(stall.time);
   const std::uint64_t least = stall.length_ns() / 100;
-  for (const Part& part : parts | std::views::take(full ? parts.size() : max_parts)) {
+  for (const StallPart& part : parts | std::views::take(full ? parts.size() : max_parts)) {
     if (part.ns <= least) continue;
     if (!text.text().empty()) text.add(", ");
     if (part.ns < stall.length_ns() - least) print(text, "{} ", Duration{part.ns});
@@ -286,8 +287,8 @@ std::string stall_activity(const Stall& stall, const StackTable* stacks, bool fu
     const bool is_greatest = part.what == parts.front().what;
     if (const std::string place = place_of(stall, part.what, stacks, full); is_greatest && !place.empty())
       print(text, " in {}", place);
-    if (part.what == Part::What::code && stall.time.gc <= least) text.add(" (no GC)");
-    if (part.what == Part::What::no_cpu && stall.behind && stall.behind->ns > part.ns / 2)
+    if (part.what == StallPart::What::code && stall.time.gc <= least) text.add(" (no GC)");
+    if (part.what == StallPart::What::no_cpu && stall.behind && stall.behind->ns > part.ns / 2)
       print(text, " behind {}",
             stall.behind->thread.pid == stall.pid ? "its own threads"
                                                   : fmt::format("{}", Quoted{stall.behind->thread.comm()}));
@@ -304,7 +305,7 @@ std::string stall_activity(const Stall& stall, const StackTable* stacks, bool fu
 }
 
 std::string stalls_text(const StallsReport& report) {
-  return Report{report}.text();
+  return StallsText{report}.text();
 }
 
 }  // namespace rtev

@@ -31,7 +31,7 @@ std::string number(double value) {
 }
 
 /// "48.1 times a second", "2.30 times a minute".
-std::string frequency(double in_second) {
+std::string rate_text(double in_second) {
   if (in_second >= 1 || in_second == 0) return number(in_second) + " times a second";
   if (in_second >= 1.0 / 60) return number(in_second * 60) + " times a minute";
   return number(in_second * 3600) + " times an hour";
@@ -70,7 +70,7 @@ class Section {
     const std::string name = "s, the minor heap of a domain";
     if (f.fullest_minor_words == 0) return title(name + ": not in the data: no minor collection");
     const std::string collections =
-        fmt::format("minor collections {}{}", frequency(f.collections_per_second),
+        fmt::format("minor collections {}{}", rate_text(f.collections_per_second),
                     f.survival ? fmt::format(", {} of what was allocated survived", share(*f.survival)) : "");
     const std::string allocates =
         fmt::format("domain {} allocates {}/s", f.busiest_domain, size(f.allocation_per_second));
@@ -81,10 +81,10 @@ class Section {
     }
     const std::uint64_t words = *f.minor_heap_words, more = words * larger_heap;
     title(fmt::format("{}: {}, so s={}", name, Size{words * bytes_of_word}, heap_parameter(words)));
-    line(fmt::format("{}: fills it {}; {}", allocates, frequency(f.fills_per_second(words)), collections));
+    line(fmt::format("{}: fills it {}; {}", allocates, rate_text(f.fills_per_second(words)), collections));
     const std::string domains = f.domains > 1 ? fmt::format(" for each of {} domains", Grouped{f.domains}) : "";
     line(fmt::format("with s={} it would fill it {}; that is {} more{}", heap_parameter(more),
-                     frequency(f.fills_per_second(more)), Size{(more - words) * bytes_of_word}, domains));
+                     rate_text(f.fills_per_second(more)), Size{(more - words) * bytes_of_word}, domains));
     line("not in the data: how much would survive then");
   }
 
@@ -101,7 +101,7 @@ class Section {
     const auto live = static_cast<double>(*f.live_bytes), heap = static_cast<double>(*f.heap_bytes);
     title(fmt::format("{}: heap {}, live {} after the last cycle: {}", name, Size{*f.heap_bytes}, Size{*f.live_bytes},
                       heap >= live ? share((heap - live) / live) + " on top of live" : "nothing on top of live"));
-    line(fmt::format("major cycles {}; {}", frequency(f.cycles_per_second), work));
+    line(fmt::format("major cycles {}; {}", rate_text(f.cycles_per_second), work));
     const auto aim = [&](unsigned overhead) { return size(live * (100 + overhead) / 100); };
     constexpr unsigned more = default_overhead * larger_overhead;
     line(

@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, explicit_phase_count> explicits{
     "explicit_gc_compact", "explicit_gc_stat",        "explicit_gc_set",
 };
 
-constexpr std::uint64_t bytes_in_word = 8;
+constexpr std::uint64_t bytes_of_one_word = 8;
 
 std::uint64_t begins(const std::array<std::uint64_t, Tally::phase_ids>& phases, Family family, std::string_view name) {
   const auto phase = find_phase(family, name);
@@ -48,11 +48,11 @@ CounterTally counter(const Tally& tally, Family family, std::string_view name) {
   return id ? tally.counters[*id] : CounterTally{};
 }
 
-void increase(std::uint64_t& sum, std::uint64_t by) {
+void add_capped(std::uint64_t& sum, std::uint64_t by) {
   sum = saturating_sum(sum, by);
 }
 
-void increase(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t>& by) {
+void add_capped(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t>& by) {
   if (by) sum = saturating_sum(sum.value_or(0), *by);
 }
 
@@ -87,7 +87,7 @@ const HeapCounters& HeapCounters::of(Family family) {
 
 void CounterTally::add(std::uint64_t value) {
   ++count;
-  increase(sum, value);
+  add_capped(sum, value);
   last = value;
   max = std::max(max, value);
 }
@@ -96,11 +96,11 @@ Tally& Tally::operator+=(const Tally& other) {
   for (std::uint64_t Tally::* const figure :
        {&Tally::wall_ns, &Tally::gc_ns, &Tally::gc_cpu_ns, &Tally::major_cpu_ns, &Tally::cpu_ns, &Tally::user_events,
         &Tally::events, &Tally::losses, &Tally::lost_words, &Tally::unfinished})
-    increase(this->*figure, other.*figure);
-  for (std::size_t id = 0; id < phases.size(); ++id) increase(phases[id], other.phases[id]);
+    add_capped(this->*figure, other.*figure);
+  for (std::size_t id = 0; id < phases.size(); ++id) add_capped(phases[id], other.phases[id]);
   for (std::size_t id = 0; id < counters.size(); ++id) {
     counters[id].count += other.counters[id].count;
-    increase(counters[id].sum, other.counters[id].sum);
+    add_capped(counters[id].sum, other.counters[id].sum);
     counters[id].max = std::max(counters[id].max, other.counters[id].max);
   }
   return *this;
@@ -126,11 +126,11 @@ StatsFigures& StatsFigures::operator+=(const StatsFigures& other) {
        {&F::wall_ns, &F::domain_ns, &F::gc_ns, &F::gc_cpu_ns, &F::major_cpu_ns, &F::stw_led, &F::stw_followed,
         &F::minor_collections, &F::major_slices, &F::major_cycles, &F::compactions, &F::minor_words, &F::promoted_words,
         &F::user_events, &F::events, &F::losses, &F::lost_words})
-    increase(this->*figure, other.*figure);
-  for (std::size_t i = 0; i < explicit_calls.size(); ++i) increase(explicit_calls[i], other.explicit_calls[i]);
-  for (std::size_t i = 0; i < triggers.size(); ++i) increase(triggers[i], other.triggers[i]);
-  increase(cpu_ns, other.cpu_ns);
-  increase(major_words, other.major_words);
+    add_capped(this->*figure, other.*figure);
+  for (std::size_t i = 0; i < explicit_calls.size(); ++i) add_capped(explicit_calls[i], other.explicit_calls[i]);
+  for (std::size_t i = 0; i < triggers.size(); ++i) add_capped(triggers[i], other.triggers[i]);
+  add_capped(cpu_ns, other.cpu_ns);
+  add_capped(major_words, other.major_words);
   fullest_minor_words = std::max(fullest_minor_words, other.fullest_minor_words);
   heap = {};  // greatest values of different times and places do not add up
   missing |= other.missing;
@@ -149,9 +149,9 @@ StatsFigures figures_of(const Tally& tally, Family family, bool cpu_known) {
       .stw_led = begins(tally.phases, family, "stw_leader"),
       .stw_followed = begins(tally.phases, family, "stw_handler"),
       .major_slices = begins(tally.phases, family, "major_slice"),
-      .minor_words = minor_bytes.sum / bytes_in_word,
-      .promoted_words = counter(tally, family, "minor_promoted").sum / bytes_in_word,
-      .fullest_minor_words = minor_bytes.max / bytes_in_word,
+      .minor_words = minor_bytes.sum / bytes_of_one_word,
+      .promoted_words = counter(tally, family, "minor_promoted").sum / bytes_of_one_word,
+      .fullest_minor_words = minor_bytes.max / bytes_of_one_word,
       .user_events = tally.user_events,
       .events = tally.events,
       .losses = tally.losses,

@@ -12,7 +12,7 @@
 namespace rtev {
 namespace {
 
-constexpr std::size_t max_full_processes = 20, max_domains = 64, max_full_user_events = 10;
+constexpr std::size_t max_full_processes = 20, max_domain_rows = 64, max_full_user_events = 10;
 constexpr std::size_t label_width = 11, counter_width = 24, narrow = 10, wide = 17;
 
 /// Calls row(label, figures) for the domains with most time in the garbage collector, by number; then for the sum of
@@ -142,7 +142,7 @@ void add_buckets(TextBuffer& out, const ProcessStats& process) {
   out.add('\n');
 }
 
-void add_process(TextBuffer& out, const ProcessStats& process, std::uint64_t run_ns) {
+void add_full_process(TextBuffer& out, const ProcessStats& process, std::uint64_t run_ns) {
   add_headline(out, process);
   const StatsFigures& figures = process.figures;
   if (process.domain_count() == 0) {
@@ -160,7 +160,7 @@ void add_process(TextBuffer& out, const ProcessStats& process, std::uint64_t run
   add_user_events(out, process, "  ", max_full_user_events);
   add_buckets(out, process);
   TextTable times = time_table("DOMAIN"), words = word_table("DOMAIN");
-  for_domains(process, max_domains, [&](std::string_view label, const StatsFigures& row) {
+  for_domains(process, max_domain_rows, [&](std::string_view label, const StatsFigures& row) {
     add_time_row(times, label, row);
     add_word_row(words, label, row);
   });
@@ -191,7 +191,7 @@ void add_sections(TextBuffer& out, const StatsReport& report) {
   const std::size_t shown = std::min(report.processes.size(), max_full_processes);
   for (std::size_t i = 0; i < shown; ++i) {
     out.add('\n');
-    add_process(out, report.processes[i], report.run_ns);
+    add_full_process(out, report.processes[i], report.run_ns);
   }
   if (report.process_count > shown) {
     print(out, "\nand {} more, with less time in the garbage collector\n", Grouped{report.process_count - shown});

@@ -33,7 +33,7 @@ void add_missing(JsonWriter& json, const Missing& missing, bool truncated) {
   });
 }
 
-void add_heap(JsonWriter& json, const StatsFigures& figures) {
+void write_heap(JsonWriter& json, const StatsFigures& figures) {
   json.key("heap").object([&] {
     for (std::size_t i = 0; i < heap_counter_count; ++i) {
       if (!figures.heap[i]) continue;
@@ -65,7 +65,7 @@ void add_trend(JsonWriter& json, std::string_view name, const Trend& trend) {
 }
 
 /// The members that domains, processes and sums have in common.
-void add_figures(JsonWriter& json, const StatsFigures& figures, bool truncated) {
+void write_figures(JsonWriter& json, const StatsFigures& figures, bool truncated) {
   json.member("wall_ns", figures.wall_ns);
   json.member("domain_ns", figures.domain_ns);
   json.member("cpu_ns", figures.cpu_ns);
@@ -88,7 +88,7 @@ void add_figures(JsonWriter& json, const StatsFigures& figures, bool truncated) 
     json.member("major", figures.major_words);
     json.member("major_lower_bound", figures.major_words_lower_bound());
   });
-  add_heap(json, figures);
+  write_heap(json, figures);
   json.member("user_events", figures.user_events);
   json.member("events", figures.events);
   json.member("losses", known_count(figures.losses, truncated));
@@ -102,7 +102,7 @@ void add_domain(JsonWriter& json, const DomainStats& domain, bool truncated) {
     json.member("incarnation", domain.incarnation);
     json.member("ended", domain.ended);
     json.member("begin_ns", domain.begin_ns);
-    add_figures(json, domain.figures, truncated);
+    write_figures(json, domain.figures, truncated);
   });
 }
 
@@ -111,11 +111,11 @@ void add_sum(JsonWriter& json, std::string_view name, std::string_view what, std
              const StatsFigures& figures, bool truncated) {
   json.key(name).object([&] {
     json.member(what, count);
-    add_figures(json, figures, truncated);
+    write_figures(json, figures, truncated);
   });
 }
 
-void add_user_events(JsonWriter& json, const ProcessStats& process) {
+void write_user_events(JsonWriter& json, const ProcessStats& process) {
   json.key("user_event_counts").array([&] {
     for (const UserEventStats& user : process.user_events) {
       json.object([&] {
@@ -129,7 +129,7 @@ void add_user_events(JsonWriter& json, const ProcessStats& process) {
   json.member("other_user_events", process.other_user_events);
 }
 
-void add_buckets(JsonWriter& json, const ProcessStats& process) {
+void write_buckets(JsonWriter& json, const ProcessStats& process) {
   if (!process.alloc_buckets) {
     json.member("alloc_buckets", std::optional<int>{});
     return;
@@ -139,7 +139,7 @@ void add_buckets(JsonWriter& json, const ProcessStats& process) {
   });
 }
 
-void add_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning, bool truncated) {
+void write_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning, bool truncated) {
   json.object([&] {
     json.member("pid", process.pid);
     json.member("comm", process.comm);
@@ -151,7 +151,7 @@ void add_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning, 
     json.member("begin_ns", process.begin_ns);
     json.member("cpu_since_ns", process.cpu_since_ns);
     json.member("max_rss_bytes", process.max_rss_bytes);
-    add_figures(json, process.figures, truncated);
+    write_figures(json, process.figures, truncated);
     add_trend(json, "heap_words", process.heap_words);
     add_trend(json, "live_words", process.live_words);
     json.key("cycles").object([&] {
@@ -162,8 +162,8 @@ void add_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning, 
       json.member("have_stopped", process.cycles_stopped());
     });
     if (gc_tuning) add_gc_tuning(json, process);
-    add_user_events(json, process);
-    add_buckets(json, process);
+    write_user_events(json, process);
+    write_buckets(json, process);
     json.key("domains").array([&] {
       for (const DomainStats& domain : process.domains) add_domain(json, domain, truncated);
     });
@@ -171,7 +171,7 @@ void add_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning, 
   });
 }
 
-void add_program(JsonWriter& json, const ProgramStats& program, bool truncated) {
+void write_program(JsonWriter& json, const ProgramStats& program, bool truncated) {
   json.object([&] {
     json.text_or_null("comm", program.key.empty() ? std::string_view() : program.comm);
     json.text_or_null("exe", program.key.empty() ? std::string_view() : program.exe);
@@ -180,7 +180,7 @@ void add_program(JsonWriter& json, const ProgramStats& program, bool truncated) 
     json.member("heaps_rising", program.rising);
     json.member("max_heap_words", program.max_heap_words);
     json.member("max_rss_bytes", program.max_rss_bytes);
-    add_figures(json, program.figures, truncated);
+    write_figures(json, program.figures, truncated);
   });
 }
 
@@ -205,11 +205,11 @@ std::string stats_json(const StatsReport& report, bool gc_tuning) {
       }
     });
     json.key("processes").array([&] {
-      for (const ProcessStats& process : report.processes) add_process(json, process, gc_tuning, report.truncated);
+      for (const ProcessStats& process : report.processes) write_process(json, process, gc_tuning, report.truncated);
     });
     add_sum(json, "other_processes", "processes", report.other_process_count, report.other_processes, report.truncated);
     json.key("programs").array([&] {
-      for (const ProgramStats& program : report.programs) add_program(json, program, report.truncated);
+      for (const ProgramStats& program : report.programs) write_program(json, program, report.truncated);
     });
     add_sum(json, "total", "processes", report.process_count, report.total, report.truncated);
   });

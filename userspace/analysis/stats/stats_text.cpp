@@ -21,12 +21,12 @@ namespace rtev {
 namespace {
 
 /// It fits a terminal of 24 lines.
-constexpr std::size_t max_rows = 10, max_user_events = 5, max_spans = 5, max_growing = 3, max_programs = 3,
+constexpr std::size_t max_process_rows = 10, max_user_events = 5, max_spans = 5, max_growing = 3, max_stats_programs = 3,
                       least_comm_width = 15 + 2;
 constexpr std::string_view more = "and ";  ///< begins the label of rows of others
 
 /// "heap 0.53 MB to 185 MB, 23.1 MB/s, rising all the time".
-void add_heap(TextBuffer& out, const Trend& heap) {
+void add_heap_trend(TextBuffer& out, const Trend& heap) {
   const std::string first = fmt::format("{}", bytes_of(heap.first())), last = fmt::format("{}", bytes_of(heap.last()));
   if (first == last) {
     print(out, "heap {}", last);
@@ -123,7 +123,7 @@ class Screen {
 
   /// Those whose processes have one row.
   void programs() {
-    for (const ProgramStats& program : grouped() | std::views::take(max_programs)) {
+    for (const ProgramStats& program : grouped() | std::views::take(max_stats_programs)) {
       TextBuffer text;
       print(text, "{}, {}", Escaped{program.comm}, Counted{program.processes, "process", "processes"});
       collector(text, program.figures, "their");
@@ -170,7 +170,7 @@ class Screen {
 
   void heap(const ProcessStats& process) {
     TextBuffer text;
-    if (process.heap_words.count() > 0) add_heap(text, process.heap_words);
+    if (process.heap_words.count() > 0) add_heap_trend(text, process.heap_words);
     if (process.live_words.count() > 1) {
       print(text, "{}live after a major cycle {} to {}", text.text().empty() ? "" : "; ",
             bytes_of(process.live_words.first()), bytes_of(process.live_words.last()));
@@ -261,7 +261,7 @@ class Screen {
     for (const Growth& growth : order | std::views::take(max_growing)) {
       TextBuffer text;
       print(text, "{}: ", ProcessName{growth.process->comm, growth.process->pid});
-      add_heap(text, growth.process->heap_words);
+      add_heap_trend(text, growth.process->heap_words);
       if (growth.process->figures.major_cycles == 0) text.add("; no major cycle ended");
       line(text.text());
     }
@@ -332,7 +332,8 @@ class Screen {
     order.reserve(numbers.size());
     for (const auto& number : numbers) order.push_back(&number);
     const std::size_t spans = span_count(process);
-    const std::size_t shown = std::min(order.size(), spans == 0 ? max_rows : max_rows - std::min(spans, max_spans) - 2);
+    const std::size_t shown =
+        std::min(order.size(), spans == 0 ? max_process_rows : max_process_rows - std::min(spans, max_spans) - 2);
     std::ranges::sort(order, [](const auto* a, const auto* b) {
       return std::pair{b->second.figures.gc_ns, a->first} < std::pair{a->second.figures.gc_ns, b->first};
     });
@@ -380,7 +381,7 @@ class Screen {
     for (const ProgramStats& program : report_.programs)
       if (!report_.has_one_row(program)) rest += program.unlisted_figures;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (i >= max_rows) {
+      if (i >= max_process_rows) {
         rest += *rows[i].figures;
         continue;
       }

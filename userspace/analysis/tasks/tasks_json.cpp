@@ -31,7 +31,7 @@ void add_operation(JsonWriter& json, const TaskOperation& operation) {
   });
 }
 
-void add_run(JsonWriter& json, const TaskRun& run, const StackTable* stacks) {
+void add_task_run(JsonWriter& json, const TaskRun& run, const StackTable* stacks) {
   add_task(json.key("task"), run.task);
   json.member("domain", run.domain);
   json.member("begin_ns", run.begin_ns);
@@ -54,7 +54,7 @@ void add_run(JsonWriter& json, const TaskRun& run, const StackTable* stacks) {
   if (stacks && !run.stacks.empty()) add_seen_stacks(json.key("stacks"), run.stacks, *stacks);
 }
 
-void add_program(JsonWriter& json, const TaskProgram& program, const StackTable* stacks) {
+void add_task_program(JsonWriter& json, const TaskProgram& program, const StackTable* stacks) {
   json.member("pid", program.pid);
   json.member("comm", program.comm);
   json.member("library", to_string(program.library));
@@ -71,7 +71,7 @@ void add_program(JsonWriter& json, const TaskProgram& program, const StackTable*
   });
   json.member("other_operations", program.other_operations);
   json.key("longest").array([&] {
-    for (const TaskRun& run : program.longest) json.object([&] { add_run(json, run, stacks); });
+    for (const TaskRun& run : program.longest) json.object([&] { add_task_run(json, run, stacks); });
   });
   json.key("failures").array([&] {
     for (const TaskFailure& failure : program.failures) {
@@ -96,7 +96,7 @@ std::string tasks_json(const TasksReport& report) {
     json.member("not_followed", report.not_followed);
     json.key("programs").array([&] {
       for (const TaskProgram& program : report.programs)
-        json.object([&] { add_program(json, program, report.stacks); });
+        json.object([&] { add_task_program(json, program, report.stacks); });
     });
   });
   return std::string{json.text()} + '\n';

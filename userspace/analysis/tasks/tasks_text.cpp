@@ -18,7 +18,7 @@ namespace rtev {
 namespace {
 
 /// They fit a terminal.
-constexpr std::size_t max_programs = 2, max_runs = 3, max_operations = 4, max_waits = 2, max_failures = 1;
+constexpr std::size_t max_task_programs = 2, max_runs = 3, max_operations = 4, max_waits = 2, max_failures = 1;
 constexpr std::size_t operation_width = 24, error_width = 60;
 
 struct RunPart {
@@ -49,9 +49,9 @@ std::string_view nouns_of(TaskLibrary library, bool one) {
   return one ? "task of Miou" : "tasks of Miou";
 }
 
-class Report {
+class TasksText {
  public:
-  explicit Report(const TasksReport& report) : report_(report) {}
+  explicit TasksText(const TasksReport& report) : report_(report) {}
 
   std::string text() {
     if (report_.programs.empty()) {
@@ -93,9 +93,9 @@ class Report {
   }
 
   void verdicts() {
-    for (const TaskProgram& program : report_.programs | std::views::take(shown(max_programs))) verdict(program);
-    if (const std::size_t all = report_.programs.size(); all > shown(max_programs))
-      print(out_, "and {} with shorter runs\n", Counted{all - max_programs, "more program", "more programs"});
+    for (const TaskProgram& program : report_.programs | std::views::take(shown(max_task_programs))) verdict(program);
+    if (const std::size_t all = report_.programs.size(); all > shown(max_task_programs))
+      print(out_, "and {} with shorter runs\n", Counted{all - max_task_programs, "more program", "more programs"});
   }
 
   void verdict(const TaskProgram& program) {
@@ -290,7 +290,7 @@ class Report {
 }  // namespace
 
 std::string tasks_text(const TasksReport& report) {
-  return Report{report}.text();
+  return TasksText{report}.text();
 }
 
 }  // namespace rtev

@@ -43,7 +43,7 @@ constexpr std::uint64_t loss_notice_ns = 1'000'000'000;
 /// How long requests for metrics that the last one has taken may take.
 constexpr std::uint64_t last_answers_ns = 3'000'000'000;
 
-std::uint64_t nanoseconds(std::chrono::nanoseconds time) {
+std::uint64_t ns_of(std::chrono::nanoseconds time) {
   return static_cast<std::uint64_t>(time.count());
 }
 
@@ -103,7 +103,7 @@ class AgentRun::Hooks final : public ForwardingSink {
     const auto interval = run_.manager_.watchdog_interval();
     if (!interval || run_.predecessor_) return;
     const std::uint64_t now = monotonic_ns();
-    if (now - last_ns_ < nanoseconds(*interval)) return;
+    if (now - last_ns_ < ns_of(*interval)) return;
     last_ns_ = now;
     run_.manager_.notify("WATCHDOG=1");
   }

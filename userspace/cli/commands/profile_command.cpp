@@ -37,7 +37,7 @@ struct ProfileCommandOptions : AnalysisOptions {
   bool has_min_sleep = false;  ///< --off-cpu has a time
 };
 
-int run(ProfileCommandOptions options, const Invocation& invocation) {
+int run_command(ProfileCommandOptions options, const Invocation& invocation) {
   options.stacks.on_cpu = !options.off_cpu;
   options.stacks.off_cpu = options.off_cpu;
   // A recording has what it has: without TIME all of it counts.
@@ -89,7 +89,7 @@ Subcommand add_profile_command(CLI::App& root) {
   app->add_flag("--full", options->full, "show more rows, and the whole tree of calls");
   add_profile_options(*app, *options);
   return {.app = app,
-          .run = [options](const Invocation& invocation) { return run(*options, invocation); },
+          .run = [options](const Invocation& invocation) { return run_command(*options, invocation); },
           .takes_command = true};
 }
 

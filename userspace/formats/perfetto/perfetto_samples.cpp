@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t first_label = std::uint64_t{1} << 32;
 
 /// True if it was not set before.
-bool set(std::vector<bool>& flags, std::size_t index) {
+bool mark_new(std::vector<bool>& flags, std::size_t index) {
   if (index >= flags.size()) flags.resize(std::max(index + 1, 2 * flags.size()));
   if (flags[index]) return false;
   flags[index] = true;
@@ -73,11 +73,11 @@ void Samples::write(std::uint64_t time, const Sample& sample, const StackTable& 
 }
 
 void Samples::add_stack(Message<InternedData>& data, StackIndex stack, const StackTable& stacks) {
-  if (stack == 0 || !set(stacks_, stack)) return;
+  if (stack == 0 || !mark_new(stacks_, stack)) return;
   path_.clear();
   stacks.for_each_frame(stack, [&](FrameIndex index, const StackFrame& frame) {
     path_.push_back(index);
-    if (set(frames_, index)) add_frame(data, index, frame);
+    if (mark_new(frames_, index)) add_frame(data, index, frame);
   });
   Message<Callstack> callstack{data, InternedData::callstacks};
   callstack.add_number(Callstack::iid, stack);

@@ -7,7 +7,7 @@ namespace rtev::perfetto {
 namespace {
 
 /// Beyond what kernels have; more cpus than that are not drawn.
-constexpr std::uint32_t max_cpus = 1 << 16;
+constexpr std::uint32_t max_drawn_cpus = 1 << 16;
 
 constexpr std::size_t max_in_bundle = std::size_t{64} << 10;
 
@@ -86,7 +86,7 @@ Sched::Side Sched::side(const Thread& thread) {
 
 /// False if there are no bundles for the cpu.
 bool Sched::make_bundle(std::uint32_t cpu) {
-  if (cpu >= max_cpus) return false;
+  if (cpu >= max_drawn_cpus) return false;
   if (cpu >= bundles_.size()) bundles_.resize(cpu + 1);
   return true;
 }

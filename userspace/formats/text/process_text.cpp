@@ -66,7 +66,7 @@ void add_image(TextBuffer& out, const ProcessInfo& info) {
   if (info.ns_pid != 0 && info.ns_pid != info.pid) out.add("  (pid ", info.ns_pid, " in its namespace)");
 }
 
-void add_exit_status(TextBuffer& out, std::int64_t status) {
+void add_exit_text(TextBuffer& out, std::int64_t status) {
   const int wait_status = static_cast<int>(status);
   if (status == exit_by_exec) {
     out.add("ended by exec of another program");
@@ -130,7 +130,7 @@ void add_process_event(TextBuffer& out, ProcessAction action, const ProcessRecor
       out.add("enable: ", explain(static_cast<EnableResult>(record.detail)));
       break;
     case ProcessAction::exit:
-      add_exit_status(out, record.detail);
+      add_exit_text(out, record.detail);
       break;
   }
 }

@@ -30,7 +30,7 @@ bool opens_span(EventKind kind) {
 bool closes_span(EventKind kind) {
   return kind == EventKind::end || kind == EventKind::user_end;
 }
-std::string_view unit_of(LossReason reason) {
+std::string_view lost_unit(LossReason reason) {
   if (reason == LossReason::dropped) return " scheduler event";
   return lost_samples(reason) ? " stack sample" : " word";
 }
@@ -290,7 +290,7 @@ void TextSink::lost(const Event& event, const Batch& batch) {
     out_.add(' ');
     out_.add_grouped(loss->words);
     if (reason == LossReason::corrupt) out_.add(" corrupt");
-    out_.add(unit_of(reason), loss->words == 1 ? " " : "s ");
+    out_.add(lost_unit(reason), loss->words == 1 ? " " : "s ");
   }
   if (loss->from_ns != 0) {
     out_.add("between ");

@@ -19,7 +19,7 @@ namespace rtev {
 namespace {
 
 /// Bounds the work of a listing.
-constexpr int max_names = 1 << 16;
+constexpr int max_ring_names = 1 << 16;
 
 std::string name_of(std::int32_t number) {
   return fmt::format("{}.events", number);
@@ -43,7 +43,7 @@ std::set<std::int32_t> RingDirectory::list() const {
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(copy.get()), ::closedir);
   if (!entries) return found;
   copy.release();  // the stream closes it
-  for (int seen = 0; seen < max_names; ++seen) {
+  for (int seen = 0; seen < max_ring_names; ++seen) {
     const dirent* const entry = ::readdir(entries.get());
     if (entry == nullptr) break;
     if (const auto number = ring_number(entry->d_name)) found.insert(*number);

@@ -20,7 +20,7 @@ constexpr std::uint64_t look_interval_ns = 50'000'000, seldom_look_interval_ns =
 constexpr std::uint64_t listing_interval_ns = 2'000'000;
 
 /// How often to try a ring whose header is not valid yet: it is within microseconds, unless its program waits.
-constexpr std::uint64_t retry_interval_ns = 500'000, slow_retry_interval_ns = 50'000'000;
+constexpr std::uint64_t ready_interval_ns = 500'000, slow_retry_interval_ns = 50'000'000;
 
 }  // namespace
 
@@ -123,7 +123,7 @@ std::optional<std::uint64_t> RingFinder::next_look_ns(std::uint64_t now_ns) cons
   std::optional<std::uint64_t> next;
   if (directory_ && directory_->event_fd() < 0) next = next_listing_ns_;
   for (const FoundRings& one : found_)
-    if (one.view) next = earliest(next, now_ns + (one.is_soon_ready() ? retry_interval_ns : slow_retry_interval_ns));
+    if (one.view) next = earliest(next, now_ns + (one.is_soon_ready() ? ready_interval_ns : slow_retry_interval_ns));
   for (const auto& [pid, chosen] : chosen_)
     if (!chosen.is_asked) next = earliest(next, chosen.next_look_ns);
   return next;

@@ -25,11 +25,11 @@ constexpr std::chrono::nanoseconds max_delay = std::chrono::milliseconds(10);
 constexpr std::uint64_t end_check_interval_ns = 500'000;
 
 /// How long it may take to deliver what is staged.
-constexpr std::uint64_t max_staged_ns = 100'000'000, max_drained_ns = 1'000'000'000;
-constexpr std::uint64_t words_of_event = 2;
+constexpr std::uint64_t max_rootless_staged_ns = 100'000'000, max_rootless_drained_ns = 1'000'000'000;
+constexpr std::uint64_t event_words = 2;
 
 /// At the end: how long rings may take that were just found, what is left in rings, and answers about memory.
-constexpr std::uint64_t last_rings_timeout_ns = 500'000'000, drain_timeout_ns = 1'000'000'000,
+constexpr std::uint64_t last_rings_timeout_ns = 500'000'000, rootless_drain_timeout_ns = 1'000'000'000,
                         peak_memory_timeout_ns = 200'000'000, naming_stacks_timeout_ns = 500'000'000;
 
 /// Rings of one image; a process with more is not an OCaml program.
@@ -42,7 +42,7 @@ constexpr auto unreadable_kinds =
                                                             {Unreadable::memory, RunSummary::ring_memory},
                                                             {Unreadable::other_user, RunSummary::ring_other_user}});
 
-DiscoveryOptions discovery_options(const SessionOptions& options, std::uint64_t start_ns) {
+DiscoveryOptions rootless_discovery(const SessionOptions& options, std::uint64_t start_ns) {
   DiscoveryOptions discovery = options.discovery;
   discovery.since_ns = start_ns;
   discovery.rings_memory = MemoryShares(options.memory_limit).rings;
@@ -56,7 +56,7 @@ RootlessSources::RootlessSources(const SessionOptions& options, const Stream& st
                                  const helper::HelperProcess& helper, std::optional<FollowedCommand> followed,
                                  bool samples_threads, std::unique_ptr<kernel::StackSource> stacks)
     : stream_(stream),
-      options_(discovery_options(options, stream.start_ns)),
+      options_(rootless_discovery(options, stream.start_ns)),
       followed_(std::move(followed)),
       queries_(helper, helper::Priority::raised, &stream_.tasks),
       processes_(is_running, stream_.registry),
@@ -237,7 +237,7 @@ Watermark::Holds RootlessSources::holds(std::uint64_t read_until_ns) {
 
 RingPoller::Room RootlessSources::room_for(uid_t user) const {
   if (!stream_.timeline.has_room(user)) return RingPoller::no_room;
-  return {.words = stream_.output.room(user, drains_ ? max_drained_ns : max_staged_ns) * words_of_event,
+  return {.words = stream_.output.room(user, drains_ ? max_rootless_drained_ns : max_rootless_staged_ns) * event_words,
           .one_quantum = stream_.output.has_backlog()};
 }
 
@@ -264,7 +264,7 @@ void RootlessSources::drain(Rest rest) {
   }
   end_stacks();
   const std::uint64_t now = monotonic_ns();
-  rings_.finish_all(now, rest == Rest::is_read ? now + drain_timeout_ns : now);
+  rings_.finish_all(now, rest == Rest::is_read ? now + rootless_drain_timeout_ns : now);
   rings_.update(stream_.registry);
 }
 

@@ -10,7 +10,7 @@ namespace rtev {
 namespace {
 
 /// A program that runs code in memory of its own making must not have its mappings read all the time.
-constexpr std::uint64_t min_interval_ns = 500'000'000;
+constexpr std::uint64_t usual_interval_ns = 500'000'000;
 
 /// Right after its start a program maps its libraries one by one.
 constexpr unsigned quick_answers = 4;
@@ -32,7 +32,7 @@ const AddressSpace* CodeSpaces::find(const Process& process) {
 bool CodeSpaces::ask_again(const Process& process) {
   Space& space = spaces_[process.index];
   if (space.is_awaited) return true;
-  const std::uint64_t interval_ns = space.answers < quick_answers ? quick_interval_ns : min_interval_ns;
+  const std::uint64_t interval_ns = space.answers < quick_answers ? quick_interval_ns : usual_interval_ns;
   if (clock_() - space.asked_ns < interval_ns) return false;
   ask(process, space);
   return true;

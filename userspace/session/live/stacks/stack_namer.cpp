@@ -13,7 +13,7 @@ namespace rtev {
 namespace {
 
 /// Code of a known file is code also where it has no name.
-FrameKind kind_of(NamedFrame::Kind kind) {
+FrameKind frame_kind(NamedFrame::Kind kind) {
   return kind == NamedFrame::Kind::ocaml ? FrameKind::ocaml : FrameKind::c;
 }
 
@@ -58,7 +58,7 @@ const StackNamer::Frames& StackNamer::frames_of(const UnwoundFrame& frame, const
   const std::string build_id = hex(tables.build_id());
   for (const NamedFrame& named : name_frame(tables, frame.address, frame.is_return_address)) {
     if (interprets_bytecode(named)) known->second.push_back(stacks_.add_frame({.kind = FrameKind::bytecode}));
-    known->second.push_back(stacks_.add_frame({.kind = kind_of(named.kind),
+    known->second.push_back(stacks_.add_frame({.kind = frame_kind(named.kind),
                                                .inlined = named.is_inlined,
                                                .line = named.line,
                                                .address = tables.link_base() + named.address,
