@@ -416,7 +416,7 @@ TEST_F(KernelStacksLive, AFullBufferIsCountedAndWakesItsReader) {
   EXPECT_LE(drops[0].first_ns, drops[0].last_ns);
   read(programs);
   EXPECT_GE(stacks.size(), 5U) << "the records that fit are there";
-  EXPECT_LE(stacks.back().record.time_ns, drops[0].last_ns);
+  EXPECT_LT(stacks.front().record.time_ns, drops[0].first_ns) << "later, a smaller record may still have fit";
 }
 
 TEST_F(KernelStacksLive, WithoutALayoutOnlyTheCStackIsTaken) {
