@@ -4,6 +4,7 @@
 // .fish.in) from the options of a program.
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
 #include <fstream>

@@ -60,6 +60,10 @@ inline void append(TextBuffer& out, const Escaped& value) {
   add_escaped(out, value.text);
 }
 
+/// As the formatter does. One function, so that the files with texts do not all compile fmt's code for it.
+fmt::appender format_text(const fmt::formatter<std::string_view>& formatter, std::string_view text,
+                          fmt::format_context& context);
+
 template <typename... Args>
 void print(TextBuffer& out, fmt::format_string<Args...> format, Args&&... args) {
   out.add(std::string_view{fmt::format(format, std::forward<Args>(args)...)});
@@ -71,10 +75,9 @@ void print(TextBuffer& out, fmt::format_string<Args...> format, Args&&... args) 
 template <typename Value>
   requires requires(rtev::TextBuffer& out, const Value& value) { append(out, value); }
 struct fmt::formatter<Value> : fmt::formatter<std::string_view> {
-  template <typename Context>
-  auto format(const Value& value, Context& context) const {
+  fmt::appender format(const Value& value, fmt::format_context& context) const {
     rtev::TextBuffer text;
     append(text, value);
-    return fmt::formatter<std::string_view>::format(text.text(), context);
+    return rtev::format_text(*this, text.text(), context);
   }
 };

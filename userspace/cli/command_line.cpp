@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -206,17 +207,17 @@ void check_command(const Subcommand& subcommand) {
 
 }  // namespace
 
-CommandLine::CommandLine() : app_(description, "rtev-bpf") {
+CommandLine::CommandLine() : app_(std::make_unique<CLI::App>(description, "rtev-bpf")) {
   const auto formatter = std::make_shared<HelpFormatter>();
-  formatter->set_common(app_, {"pid", "name", "duration", "output", "format", "events", "sched", "enable"});
+  formatter->set_common(*app_, {"pid", "name", "duration", "output", "format", "events", "sched", "enable"});
   formatter->set_rare({"allow-confined", "buffer", "color", "domain", "enable-rate", "history", "leave-on", "max-files",
                        "max-size", "memory-limit", "min-free", "ocaml-version", "priority", "ringless",
                        "ringless-limit", "save-rings", "tid", "verbose"});
-  app_.formatter(formatter);
-  app_.set_help_flag("-h,--help", "print this help");
-  app_.set_help_all_flag("--help-all", "print help with all options");
-  app_.set_version_flag("--version", std::string("rtev-bpf ") + RTEV_VERSION, "print the version");
-  app_.require_subcommand(0, 1);
+  app_->formatter(formatter);
+  app_->set_help_flag("-h,--help", "print this help");
+  app_->set_help_all_flag("--help-all", "print help with all options");
+  app_->set_version_flag("--version", std::string("rtev-bpf ") + RTEV_VERSION, "print the version");
+  app_->require_subcommand(0, 1);
   // In the order of the help. Last app_ itself, because subcommands would inherit its footer.
   for (const auto& add :
        {add_ps_command,      add_top_command,     add_summary_command, add_report_command, add_record_command,
@@ -224,23 +225,26 @@ CommandLine::CommandLine() : app_(description, "rtev-bpf") {
         add_stats_command,   add_profile_command, add_allocs_command,  add_diff_command,   add_dump_command,
         add_convert_command, add_enable_command,  add_disable_command, add_agent_command,  add_doctor_command,
         add_live_command}) {
-    subcommands_.push_back(add(app_));
+    subcommands_.push_back(add(*app_));
     if (subcommands_.back().takes_command) formatter->allow_command(*subcommands_.back().app);
   }
 }
 
+CommandLine::~CommandLine() = default;
+
 const Subcommand& CommandLine::given_subcommand() const {
-  const auto parsed = std::ranges::find_if(
-      subcommands_, [&](const Subcommand& subcommand) { return subcommand.app != &app_ && subcommand.app->parsed(); });
+  const auto parsed = std::ranges::find_if(subcommands_, [&](const Subcommand& subcommand) {
+    return subcommand.app != app_.get() && subcommand.app->parsed();
+  });
   return parsed != subcommands_.end() ? *parsed : subcommands_.back();
 }
 
 const Subcommand& CommandLine::parse_or_throw(const Invocation& invocation, std::vector<std::string> arguments,
                                               bool has_separator) {
   std::ranges::reverse(arguments);  // CLI11 takes a vector from its end
-  app_.parse(arguments);
+  app_->parse(arguments);
   const Subcommand& subcommand = given_subcommand();
-  if (subcommand.app != &app_) refuse_options_before(app_, subcommand.app->get_name());
+  if (subcommand.app != app_.get()) refuse_options_before(*app_, subcommand.app->get_name());
   if (has_separator && invocation.command.empty())
     throw CLI::ParseError("no program to start after --", CLI::ExitCodes::RequiredError);
   if (has_separator) check_command(subcommand);
@@ -251,7 +255,7 @@ std::expected<std::function<int()>, int> CommandLine::parse(std::vector<std::str
   Invocation invocation{.arguments = arguments, .command = {}};
   arguments.erase(arguments.begin());
   try {
-    expand_help(app_, arguments);
+    expand_help(*app_, arguments);
     const bool has_separator = std::ranges::find(arguments, "--") != arguments.end();
     invocation.command = take_command(arguments);
     const Subcommand& subcommand = parse_or_throw(invocation, std::move(arguments), has_separator);
@@ -266,7 +270,7 @@ std::expected<std::function<int()>, int> CommandLine::parse(std::vector<std::str
       return run(invocation);
     };
   } catch (const CLI::ParseError& error) {
-    return std::unexpected(usage_error(given_subcommand(), app_, error, invocation));
+    return std::unexpected(usage_error(given_subcommand(), *app_, error, invocation));
   }
 }
 

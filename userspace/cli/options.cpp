@@ -124,7 +124,7 @@ void add_format(CLI::App& app, std::optional<Format>& format, Format otherwise) 
     // Everywhere else it is json.
     const std::string_view word = info.format == Format::jsonl ? json_word : info.name;
     choices.emplace_back(word, info.format);
-    fmt::format_to(std::back_inserter(help), "\n{} ({}): {}", word, fmt::join(info.suffixes, ", "), info.purpose);
+    help += fmt::format("\n{} ({}): {}", word, fmt::join(info.suffixes, ", "), info.purpose);
   }
   const auto refuse_compression = [](const std::string& text) {
     constexpr const char* refusal = "compression is not a format\nhint: to compress, add the suffix .gz: -o FILE.gz";

@@ -117,7 +117,7 @@ Result<Format> format_of_file(const std::string& path, Format otherwise) {
   std::string known;
   for (const FormatInfo& info : table) {
     if (std::ranges::find(info.suffixes, suffix) != info.suffixes.end()) return info.format;
-    fmt::format_to(std::back_inserter(known), " {}", fmt::join(info.suffixes, " "));
+    known += fmt::format(" {}", fmt::join(info.suffixes, " "));
   }
   return std::unexpected(Error{
       .what = "cannot write to",

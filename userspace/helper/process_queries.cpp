@@ -46,6 +46,8 @@ HelperQueries::HelperQueries(const HelperProcess& helper, Priority priority, con
   }
 }
 
+HelperQueries::~HelperQueries() = default;
+
 bool HelperQueries::add_to_epoll(int fd) {
   epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
   return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;

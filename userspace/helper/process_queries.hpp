@@ -62,6 +62,7 @@ class HelperQueries final : public ProcessQueries {
   HelperQueries(const HelperProcess& helper, Priority priority, const Limits& limits, TimedTasks* tasks = nullptr);
   HelperQueries(const HelperProcess& helper, Priority priority, TimedTasks* tasks = nullptr)
       : HelperQueries(helper, priority, Limits(), tasks) {}
+  ~HelperQueries() override;
 
   void ask(ProcessQuery query, std::uint32_t user, Answer answer) override;
   int event_fd() const override { return epoll_.get(); }

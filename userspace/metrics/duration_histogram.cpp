@@ -30,7 +30,7 @@ std::string layout() {
 /// " INDEX:COUNT" of buckets that are not empty.
 void put_buckets(std::string& text, std::span<const std::uint64_t> buckets) {
   for (std::size_t i = 0; i < buckets.size(); ++i)
-    if (buckets[i] != 0) fmt::format_to(std::back_inserter(text), " {}:{}", i, buckets[i]);
+    if (buckets[i] != 0) text += fmt::format(" {}:{}", i, buckets[i]);
 }
 
 /// False for text that is not so.

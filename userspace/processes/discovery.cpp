@@ -56,6 +56,8 @@ Discovery::Discovery(DiscoveryContext context, DiscoveryOptions options)
                                  const ProcessStat& stat) { add_silent(pid, user, stat); }}),
       ticking_(context_.tasks) {}
 
+Discovery::~Discovery() = default;
+
 void Discovery::end_gone(const std::unordered_set<std::int32_t>& alive, std::uint64_t listed_ns) {
   for (const TracedProcess& process : context_.processes.processes()) {
     if (process.since_ns < listed_ns && !alive.contains(process.pid))

@@ -27,6 +27,7 @@ namespace rtev {
 class Discovery {
  public:
   Discovery(DiscoveryContext context, DiscoveryOptions options);
+  ~Discovery();
 
   /// Begins to look at processes, to find those whose records were dropped.
   void begin_scan(ScanScope scope) { scan_.begin(scope); }

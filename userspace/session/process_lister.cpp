@@ -51,6 +51,8 @@ ProcessLister::ProcessLister(const helper::HelperProcess& helper, ProcessFilter 
                   .since_ns = UINT64_MAX,
                   .ring_descriptors = ring_descriptors}) {}
 
+ProcessLister::~ProcessLister() = default;
+
 void ProcessLister::run() {
   constexpr auto all = std::numeric_limits<std::uint64_t>::max();
   discovery_.begin_scan(ScanScope::all);

@@ -38,6 +38,7 @@ class ProcessLister : private ProcessEvents, private NoKernelControl {
   /// rings.
   ProcessLister(const helper::HelperProcess& helper, ProcessFilter filter, std::size_t ring_descriptors, Sample sample,
                 Consumer consume);
+  ~ProcessLister() override;
 
   /// Returns when all processes are found and their rings were read.
   void run();

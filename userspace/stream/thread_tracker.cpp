@@ -25,6 +25,8 @@ bool is_on(const ThreadInterval& interval, std::uint32_t cpu) {
 
 }  // namespace
 
+ThreadTracker::~ThreadTracker() = default;
+
 void ThreadTracker::add(const Event& event, const Batch& batch, const Registry& registry) {
   switch (event.kind) {
     case EventKind::sched_switch:

@@ -50,6 +50,7 @@ class ThreadTracker {
   ThreadTracker(ThreadObserver* observer, Limits limits) : limits_(limits), observer_(observer) {}
   ThreadTracker(const ThreadTracker&) = delete;
   ThreadTracker& operator=(const ThreadTracker&) = delete;
+  ~ThreadTracker();
 
   /// Uses switches, wakeups, losses of kernel buffers (EventKind::lost of slot 0) and ends of images; ignores all other
   /// events.

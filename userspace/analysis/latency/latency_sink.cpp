@@ -23,6 +23,8 @@ Latency::Latency(LatencyOptions options, Output& output)
   }
 }
 
+Latency::~Latency() = default;
+
 void Latency::header(const RunHeader& header) {
   version_ = header.version;
   own_.header(header);

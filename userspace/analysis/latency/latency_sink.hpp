@@ -45,6 +45,7 @@ std::vector<std::string> phase_names();
 class Latency final : public Sink, private PauseListener {
  public:
   Latency(LatencyOptions options, Output& output);
+  ~Latency() override;
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;

@@ -8,6 +8,8 @@
 
 namespace rtev {
 
+PauseAnalyzer::~PauseAnalyzer() = default;
+
 void PauseAnalyzer::add_other(const Event& event, const Batch& batch, const Registry& registry) {
   fold(event, batch, registry);
   tasks_.add(event, batch, registry);

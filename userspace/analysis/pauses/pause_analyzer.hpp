@@ -50,6 +50,7 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
         max_detailed_(max_bytes / (2 * PhaseTree::max_nodes * sizeof(PhaseTree::Node))) {}
   PauseAnalyzer(const PauseAnalyzer&) = delete;
   PauseAnalyzer& operator=(const PauseAnalyzer&) = delete;
+  ~PauseAnalyzer() override;
 
   void add(const Event& event, const Batch& batch, const Registry& registry) {
     // Inline: almost all events are of these kinds, and there may be a million in a second.

@@ -13,6 +13,8 @@ Pauses::Pauses(PausesOptions options)
       analyzer_(*this, options_.max_bytes),
       worst_(std::min(options_.top, PausesOptions::max_top)) {}
 
+Pauses::~Pauses() = default;
+
 void Pauses::header(const RunHeader& header) {
   header_ = header;
   own_.header(header);

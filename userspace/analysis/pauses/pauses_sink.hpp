@@ -38,6 +38,7 @@ struct PausesOptions {
 class Pauses final : public Sink, private PauseConsumer {
  public:
   explicit Pauses(PausesOptions options);
+  ~Pauses() override;
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;

@@ -36,6 +36,8 @@ SpanTime SpanTime::of(const TimeSplit& span, const TimeSplit& pauses) {
           .unknown = span.unknown};
 }
 
+Spans::~Spans() = default;
+
 void Spans::header(const RunHeader& header) {
   header_ = header;
   last_ns_ = header.begin_ns();

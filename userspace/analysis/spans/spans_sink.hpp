@@ -45,6 +45,7 @@ struct SpansOptions {
 class Spans final : public Sink, private PauseListener {
  public:
   explicit Spans(SpansOptions options) : options_(std::move(options)) {}
+  ~Spans() override;
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;

@@ -8,6 +8,8 @@
 
 namespace rtev {
 
+Stalls::~Stalls() = default;
+
 void Stalls::header(const RunHeader& header) {
   header_ = header;
   last_ns_ = header.begin_ns();

@@ -39,6 +39,7 @@ struct StallsOptions {
 class Stalls final : public Sink, private PauseListener, private ThreadObserver, private TaskObserver {
  public:
   explicit Stalls(StallsOptions options) : options_(std::move(options)) {}
+  ~Stalls() override;
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;

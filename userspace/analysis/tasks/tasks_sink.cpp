@@ -29,6 +29,8 @@ bool waits_for_system(std::string_view operation) {
 
 }  // namespace
 
+Tasks::~Tasks() = default;
+
 void Tasks::header(const RunHeader& header) {
   header_ = header;
   last_ns_ = header.begin_ns();

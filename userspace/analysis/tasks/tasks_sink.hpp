@@ -34,6 +34,7 @@ struct TasksOptions {
 class Tasks final : public Sink, private PauseListener, private TaskObserver {
  public:
   explicit Tasks(TasksOptions options) : options_(std::move(options)) {}
+  ~Tasks() override;
 
   void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;

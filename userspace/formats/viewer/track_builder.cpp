@@ -20,6 +20,8 @@ constexpr std::size_t max_arrows = 128;
 
 }  // namespace
 
+TrackBuilder::~TrackBuilder() = default;
+
 void TrackBuilder::consume(const Batch& batch, const Registry& registry) {
   ++batch_;
   registry_ = &registry;

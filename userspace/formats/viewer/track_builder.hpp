@@ -36,6 +36,7 @@ class TrackBuilder final : private ThreadObserver, private SpanObserver<ViewerRi
       : writer_(writer), tracks_(writer, [this](const Track& track) { forget(track); }) {}
   TrackBuilder(const TrackBuilder&) = delete;
   TrackBuilder& operator=(const TrackBuilder&) = delete;
+  ~TrackBuilder() override;
 
   void consume(const Batch& batch, const Registry& registry);
   /// Closes all open spans. Nothing may follow.

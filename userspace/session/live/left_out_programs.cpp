@@ -33,16 +33,15 @@ std::string LeftOutPrograms::text() const {
   std::string text =
       processes_ == 1 ? fmt::format("{}:\n", wording_.one) : fmt::format("{} {}:\n", processes_, wording_.many);
   const auto named = std::min(rows.size(), max_named);
-  const auto line = std::back_inserter(text);
   for (std::size_t i = 0; i < named; ++i) {
     const auto& [path, why] = rows[i]->first;
     const Program& program = rows[i]->second;
-    fmt::format_to(line, "  {} (pid {}{}): {}\n", path.empty() ? "?" : escaped(path), program.pid,
-                   program.processes == 1 ? "" : fmt::format(" and {} more", program.processes - 1), escaped(why));
+    text += fmt::format("  {} (pid {}{}): {}\n", path.empty() ? "?" : escaped(path), program.pid,
+                        program.processes == 1 ? "" : fmt::format(" and {} more", program.processes - 1), escaped(why));
   }
   if (const std::uint64_t others = rows.size() - named + nameless_; others > 0)
-    fmt::format_to(line, "  and {} more\n", others);
-  fmt::format_to(std::back_inserter(text), "hint: {}\n", wording_.hint);
+    text += fmt::format("  and {} more\n", others);
+  text += fmt::format("hint: {}\n", wording_.hint);
   return text;
 }
 
