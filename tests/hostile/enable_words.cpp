@@ -168,11 +168,11 @@ int forged_entry_step(const Directory& dir) {
   if (!witness.wait(10'000ms)) fail("nobody looks at this program");
   pause(2ms);  // a word is read twice
   witness.empty();
-  if (witness.wait(5000ms)) {
-    void* const hook = const_cast<lookalike_hook*>(program.words().hook);
-    ::mmap(hook, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, silent, 0);
-    pause(500ms);  // until the write has begun
-  }
+  if (!witness.wait(5000ms)) fail("nobody is about to replace the hook");
+  void* const hook = const_cast<lookalike_hook*>(program.words().hook);
+  if (::mmap(hook, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, silent, 0) != hook)
+    fail("cannot map the hook");
+  pause(500ms);  // until the write has begun
   become_guarded(program, dir);
 }
 

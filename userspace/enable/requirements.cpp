@@ -133,15 +133,22 @@ struct LookedAt {
 };
 
 /// A directory that can be used, one that others cannot open first: who reads a directory can lock it, so that children
-/// wait to make their rings. Or else the first one. Nothing if the program has no path of one.
+/// wait to make their rings. Or else the first one. Nothing if the program has no path of one. Each that does not
+/// answer costs a second: after the second of these no more are looked at.
 std::optional<LookedAt> choose(const HeldProcess& process, const std::vector<RingDirectory>& directories,
                                std::uint64_t bytes, std::set<std::string>& silent) {
+  constexpr int max_silent = 2;
+  int unanswered = 0;
   std::optional<LookedAt> usable, first;
   for (const RingDirectory& directory : directories) {
+    if (unanswered == max_silent) break;
     LookedAt here{.directory = directory, .place = {}};
     if (!silent.contains(directory.path)) {
       here.place = look_at_ring_place(process, directory.path);
-      if (!here.place) silent.insert(directory.path);
+      if (!here.place) {
+        silent.insert(directory.path);
+        ++unanswered;
+      }
     }
     if (here.is_usable(bytes)) {
       if (here.place->is_private) return here;

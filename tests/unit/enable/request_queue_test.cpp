@@ -34,5 +34,14 @@ TEST(RequestQueueTest, OfUsersWhoMayNotGoOnStay) {
   EXPECT_TRUE(queue.is_empty());
 }
 
+TEST(RequestQueueTest, HasOneForEachProcess) {
+  RequestQueue queue;
+  for (const std::uint32_t id : {1, 2, 3}) queue.add({.pid = 7, .user = 1000, .id = id});
+  const auto request = queue.take([](std::uint32_t) { return true; });
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->id, 3u);
+  EXPECT_TRUE(queue.is_empty());
+}
+
 }  // namespace
 }  // namespace rtev::enable
