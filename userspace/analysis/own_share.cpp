@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/folding.hpp"
+#include "base/program_names.hpp"
 #include "base/text_format.hpp"
 
 namespace rtev {
@@ -21,7 +22,7 @@ constexpr std::size_t max_comm = 15;
 /// A process has the name of the file that was executed.
 void OwnShare::header(const RunHeader& header) {
   const std::string program = header.command_line.empty() ? std::string() : header.command_line.front();
-  name_ = program.substr(program.find_last_of('/') + 1).substr(0, max_comm);
+  name_ = file_name_of(program).substr(0, max_comm);
 }
 
 bool OwnShare::is_own(const Thread& thread) const {

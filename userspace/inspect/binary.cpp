@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/processor.hpp"
+#include "base/program_names.hpp"
 #include "inspect/elf_file.hpp"
 
 namespace rtev {
@@ -401,7 +402,7 @@ bool needs_runtime_library(ElfFile& file) {
 }  // namespace
 
 bool is_runtime_library_path(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::string_view name = file_name_of(path);
   const bool begins_so =
       std::ranges::any_of(runtime_library_names, [&](std::string_view begin) { return name.starts_with(begin); });
   return begins_so && name.ends_with(".so");

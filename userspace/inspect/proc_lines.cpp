@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/parse.hpp"
+#include "base/program_names.hpp"
 #include "inspect/binary.hpp"
 
 namespace rtev {
@@ -29,10 +30,6 @@ std::string unescape(std::string_view text) {
     if (code) at += digits.size();
   }
   return plain;
-}
-
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
 }
 
 /// OCaml's own plugins are libraries, too.
@@ -133,13 +130,13 @@ std::optional<Mount> parse_mount(std::string_view line) {
 }
 
 bool is_ring_path(std::string_view path) {
-  std::string_view name = base_name(path);
+  std::string_view name = file_name_of(path);
   return drop_suffix(name, ".events") && !name.empty() &&
          std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 std::optional<std::int32_t> ring_number(std::string_view path) {
-  return is_ring_path(path) ? parse_leading_number<std::int32_t>(base_name(path)) : std::nullopt;
+  return is_ring_path(path) ? parse_leading_number<std::int32_t>(file_name_of(path)) : std::nullopt;
 }
 
 bool is_ring_mapping(const Mapping& mapping) {
@@ -152,13 +149,13 @@ bool is_runtime_library(const Mapping& mapping) {
 }
 
 bool is_loader_path(std::string_view path) {
-  const std::string_view name = base_name(path);
+  const std::string_view name = file_name_of(path);
   return (name.starts_with("ld-") || name.starts_with("ld.")) && is_library_name(name);
 }
 
 bool is_loaded_program(const Mapping& mapping) {
   return mapping.permissions.size() == 4 && mapping.permissions[2] == 'x' && mapping.path.starts_with('/') &&
-         !is_library_name(base_name(mapping.path));
+         !is_library_name(file_name_of(mapping.path));
 }
 
 }  // namespace rtev

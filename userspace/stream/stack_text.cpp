@@ -4,13 +4,10 @@
 #include <fmt/format.h>
 
 #include "base/escape.hpp"
+#include "base/program_names.hpp"
 
 namespace rtev {
 namespace {
-
-std::string_view file_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 /// A frame of a stack, and those next to it; null where there is none.
 struct Place {
@@ -88,11 +85,11 @@ void add_frame(TextBuffer& out, const StackFrame& frame) {
   }
   if (!frame.file.empty()) {
     out.add(' ');
-    add_escaped(out, file_name(frame.file));
+    add_escaped(out, file_name_of(frame.file));
     if (frame.line != 0) out.add(':', frame.line);
   } else if (!frame.object.empty() && frame.kind == FrameKind::c) {
     out.add(" (");
-    add_escaped(out, file_name(frame.object));
+    add_escaped(out, file_name_of(frame.object));
     out.add(')');
   }
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/program_names.hpp"
 #include "unwind/ocaml_names.hpp"
 
 namespace rtev {
@@ -61,10 +62,6 @@ NamedFrame function_around(const ObjectTables& tables, std::uint32_t address) {
   return frame;
 }
 
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 /// The file of an OCaml function: as calls in it say, or that of its first instruction, which is never of inlined code.
 std::string own_file(const NamedFrame& frame, const ObjectTables& tables, std::uint32_t address) {
   if (!frame.file.empty() || frame.kind != NamedFrame::Kind::ocaml) return frame.file;
@@ -81,7 +78,7 @@ std::optional<NamedFrame> add_line(NamedFrame& frame, const ObjectTables& tables
   const auto line = tables.line_at(address);
   if (!line) return std::nullopt;
   frame.file = own_file(frame, tables, address);
-  if (!frame.file.empty() && base_name(frame.file) != base_name(line->file))
+  if (!frame.file.empty() && file_name_of(frame.file) != file_name_of(line->file))
     return NamedFrame{.kind = NamedFrame::Kind::ocaml,
                       .is_inlined = true,
                       .function = std::string(inlined_code),

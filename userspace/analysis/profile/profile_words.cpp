@@ -5,15 +5,12 @@
 
 #include "base/enum_names.hpp"
 #include "base/folding.hpp"
+#include "base/program_names.hpp"
 
 namespace rtev {
 namespace {
 
 constexpr std::size_t max_name = 60, max_file = 28;
-
-std::string_view file_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 std::string_view option_of(SampleKind kind) {
   static constexpr std::string_view commands[]{"profile", "profile --off-cpu", "allocs"};
@@ -26,10 +23,10 @@ void append(TextBuffer& out, const SourceLine& line) {
   const ProfilePlace& place = line.tree.places()[line.place];
   const ProfileFunction& function = line.tree.functions()[place.function];
   if (!function.file.empty()) {
-    out.add(std::string_view(cut_middle(escaped(file_name(function.file)), max_file)));
+    out.add(std::string_view(cut_middle(escaped(file_name_of(function.file)), max_file)));
     if (place.line != 0) out.add(':', place.line);
   } else if (!function.object.empty() && function.kind == FrameKind::c) {
-    out.add(std::string_view(cut_middle(escaped(file_name(function.object)), max_file)));
+    out.add(std::string_view(cut_middle(escaped(file_name_of(function.object)), max_file)));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/escape.hpp"
+#include "base/program_names.hpp"
 
 namespace rtev {
 namespace {
@@ -305,7 +306,7 @@ void TaskTracker::name_by_place(const TaskEvent& event, const Place& place) {
   constexpr std::size_t max_line_bytes = 21;  // a colon, and 64 bits in decimal
   Entry* const entry = find(place.process, {event.library, event.id});
   if (entry == nullptr) return;
-  const std::string_view file = event.text.substr(event.text.rfind('/') + 1);
+  const std::string_view file = file_name_of(event.text);
   set_nameless(*entry, is_standard_library(event.text));
   entry->task.name = std::string(cut_bytes(file, max_text_bytes - max_line_bytes)) + ':' + std::to_string(event.other);
 }

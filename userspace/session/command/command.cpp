@@ -21,6 +21,7 @@
 
 #include "base/exit_status.hpp"
 #include "base/file_io.hpp"
+#include "base/program_names.hpp"
 #include "session/command/ring_size.hpp"
 #include "session/command/sudo_user.hpp"
 #include "session/stop_signal.hpp"
@@ -210,8 +211,7 @@ Result<void> Command::start() {
 
 std::string Command::program_name() const {
   constexpr std::size_t max_comm = 15;
-  const std::string& path = arguments_.front();
-  return path.substr(path.rfind('/') + 1).substr(0, max_comm);
+  return std::string(file_name_of(arguments_.front()).substr(0, max_comm));
 }
 
 void Command::send(int signal_number) const {
