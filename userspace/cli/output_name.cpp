@@ -61,11 +61,11 @@ std::string default_file_name(std::string_view suffix) {
 
 Result<Format> format_of_output(const std::string& path, std::optional<Format> asked, Format otherwise) {
   if (!asked && profile_file_of(path))
-    return refuse_name(path,
-                   path.ends_with(".html") ? "an HTML report is no stream of events" : "this is the name of a profile",
-                   path.ends_with(".html") ? "rtev-bpf report -o FILE.html writes one, rtev-bpf profile -o FILE.html a "
-                                             "flame graph, both also of a recording (-i)"
-                                           : "rtev-bpf profile -o FILE writes it, also of a recording (-i)");
+    return refuse_name(
+        path, path.ends_with(".html") ? "an HTML report is no stream of events" : "this is the name of a profile",
+        path.ends_with(".html") ? "rtev-bpf report -o FILE.html writes one, rtev-bpf profile -o FILE.html a "
+                                  "flame graph, both also of a recording (-i)"
+                                : "rtev-bpf profile -o FILE writes it, also of a recording (-i)");
   auto of_suffix = format_of_file(path, asked.value_or(otherwise));
   if (!asked) return of_suffix;
   if (!of_suffix || fits(*asked, *of_suffix)) return *asked;

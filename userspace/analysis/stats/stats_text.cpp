@@ -21,8 +21,8 @@ namespace rtev {
 namespace {
 
 /// It fits a terminal of 24 lines.
-constexpr std::size_t max_process_rows = 10, max_user_events = 5, max_spans = 5, max_growing = 3, max_stats_programs = 3,
-                      least_comm_width = 15 + 2;
+constexpr std::size_t max_process_rows = 10, max_user_events = 5, max_spans = 5, max_growing = 3,
+                      max_stats_programs = 3, least_comm_width = 15 + 2;
 constexpr std::string_view more = "and ";  ///< begins the label of rows of others
 
 /// "heap 0.53 MB to 185 MB, 23.1 MB/s, rising all the time".
