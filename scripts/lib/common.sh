@@ -124,7 +124,6 @@ run_tests() {
 # ocaml_sources VERSION SHA512: downloads the sources of OCaml, which are an npm package, and unpacks them into the
 # folder `package`.
 ocaml_sources() {
-  install_packages npm
   npm pack --silent "ocaml@$1" >/dev/null
   echo "$2  ocaml-$1.tgz" | sha512sum --check --quiet || die "ocaml-$1.tgz has a wrong checksum"
   tar xzf "ocaml-$1.tgz"
