@@ -51,8 +51,8 @@ struct RingReaderAccess {
     return reader.poll_rings(false, RingReader::Call([&](const Batch& batch) { consumer(batch); }), budget_words);
   }
 
-  /// See RingMap::release_pages().
-  static void release_pages(const RingReader& reader);
+  /// See RingMap::unload_pages().
+  static void unload_pages(const RingReader& reader);
   /// Events carry this Source::slot from now on.
   static void set_slot(RingReader& reader, std::uint32_t slot);
   /// The image has ended (at `ended_ns` if known): stops reading when the file is reused.

@@ -198,7 +198,7 @@ bool RingMap::same_header() const {
   return guarded_copy(&header, mapping_.get(), sizeof header) && std::memcmp(&header, &header_, sizeof header) == 0;
 }
 
-void RingMap::release_pages() const {
+void RingMap::unload_pages() const {
   ::madvise(mapping_.get(), mapping_.get_deleter().bytes, MADV_DONTNEED);
 }
 

@@ -70,7 +70,7 @@ class RingMap {
   bool same_header() const;
 
   /// Removes the file's pages from this process's memory, until they are touched again.
-  void release_pages() const;
+  void unload_pages() const;
 
   enum class Change { none, recreated, truncated };
   /// What to do with a file that was created anew. Its owner decides how large it is by now.

@@ -149,8 +149,8 @@ Result<RingReader> RingReaderAccess::adopt(UniqueFd fd, std::string name, const 
   return reader;
 }
 
-void RingReaderAccess::release_pages(const RingReader& reader) {
-  reader.state_->map.release_pages();
+void RingReaderAccess::unload_pages(const RingReader& reader) {
+  reader.state_->map.unload_pages();
 }
 
 void RingReaderAccess::set_slot(RingReader& reader, std::uint32_t slot) {

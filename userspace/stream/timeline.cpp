@@ -15,7 +15,7 @@ constexpr std::size_t batch_events = 4096;
 constexpr std::size_t merged_events = 64;
 
 /// That many successive events of one source are a batch in place; fewer are copied to a batch of several sources.
-constexpr std::ptrdiff_t run_events = 256;
+constexpr std::ptrdiff_t least_batch_events = 256;
 
 /// What a queue keeps allocated without need at most, and how many queues there may be before empty ones go.
 constexpr std::size_t max_kept_bytes = std::size_t{256} << 10, min_kept_by_active = 4096,
@@ -145,9 +145,9 @@ std::uint64_t Timeline::deliver_until(std::uint64_t watermark, const std::functi
   const auto check_time = [&] { is_late = deadline_ns != no_deadline && clock_() >= deadline_ns; };
   while (!tree_.winner().is_out() && !is_late) {
     const std::uint64_t latest = std::min(watermark, latest_of_winner());
-    if (has_run(latest)) {
+    if (has_batch(latest)) {
       hand_out();
-      consumer(take_run(latest, watermark));
+      consumer(take_batch(latest, watermark));
       check_time();
     } else {
       merge(watermark);
@@ -201,13 +201,13 @@ std::uint64_t Timeline::latest_of_winner() const {
 }
 
 /// True if many events of the earliest source come before this time.
-bool Timeline::has_run(std::uint64_t latest) const {
+bool Timeline::has_batch(std::uint64_t latest) const {
   const Head& head = heads_[tree_.winner().index()];
-  return head.end - head.next >= run_events && head.next[run_events - 1].time <= latest;
+  return head.end - head.next >= least_batch_events && head.next[least_batch_events - 1].time <= latest;
 }
 
 /// The next events of the earliest source up to a time, in place.
-Batch Timeline::take_run(std::uint64_t latest, std::uint64_t watermark) {
+Batch Timeline::take_batch(std::uint64_t latest, std::uint64_t watermark) {
   Head& head = heads_[tree_.winner().index()];
   Event* const first = head.next;
   Event* const most = first + std::min<std::ptrdiff_t>(head.end - first, batch_events);

@@ -112,8 +112,8 @@ class Timeline {
   void free_unused();
   void erase(std::uint32_t source);
   std::uint64_t latest_of_winner() const;
-  bool has_run(std::uint64_t latest) const;
-  Batch take_run(std::uint64_t latest, std::uint64_t watermark);
+  bool has_batch(std::uint64_t latest) const;
+  Batch take_batch(std::uint64_t latest, std::uint64_t watermark);
   void merge(std::uint64_t watermark);
   std::uint64_t copy_payload(std::span<const std::byte> payload);
 

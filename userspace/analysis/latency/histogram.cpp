@@ -41,11 +41,11 @@ constexpr std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-Histogram::Page& Histogram::page_at(std::uint32_t number) {
+Histogram::Block& Histogram::block_at(std::uint32_t number) {
   const auto place = std::ranges::lower_bound(places_, number, {}, &Place::number);
-  if (place != places_.end() && place->number == number) return pages_[place->position];
-  places_.insert(place, {.number = number, .position = static_cast<std::uint32_t>(pages_.size())});
-  return pages_.emplace_back();
+  if (place != places_.end() && place->number == number) return blocks_[place->position];
+  places_.insert(place, {.number = number, .position = static_cast<std::uint32_t>(blocks_.size())});
+  return blocks_.emplace_back();
 }
 
 void Histogram::count_pending() {
@@ -74,8 +74,8 @@ void Histogram::merge(const Histogram& other) {
   squares_ += other.squares_ + distance * distance * (ours * theirs / (ours + theirs));
   for (std::uint32_t i = 0; i < other.pending_count_; ++i) count(other.pending_[i]);
   for (const Place& place : other.places_) {
-    Page& mine = page_at(place.number);
-    std::ranges::transform(mine, other.pages_[place.position], mine.begin(), std::plus{});
+    Block& mine = block_at(place.number);
+    std::ranges::transform(mine, other.blocks_[place.position], mine.begin(), std::plus{});
   }
   count_ += other.count_;
   total_ = saturated_sum(total_, other.total_);
@@ -100,9 +100,9 @@ std::uint64_t Histogram::percentile(double percentile) const {
   }
   std::uint64_t seen = 0;
   for (const auto& [number, position] : places_) {
-    const std::uint32_t first = number * static_cast<std::uint32_t>(page_buckets);
-    for (std::uint32_t i = 0; i < page_buckets; ++i) {
-      seen += pages_[position][i];
+    const std::uint32_t first = number * static_cast<std::uint32_t>(block_buckets);
+    for (std::uint32_t i = 0; i < block_buckets; ++i) {
+      seen += blocks_[position][i];
       if (seen >= rank) return std::clamp(last_of(first + i), min_, max_);
     }
   }

@@ -22,7 +22,7 @@ class Histogram {
 
   std::uint64_t count() const { return count_; }
   /// What goes with the values of its memory, in bytes.
-  std::size_t memory_bytes() const { return pages_.capacity() * sizeof(Page) + places_.capacity() * sizeof(Place); }
+  std::size_t memory_bytes() const { return blocks_.capacity() * sizeof(Block) + places_.capacity() * sizeof(Place); }
   /// Sum of all values; stays at its greatest value should it not fit (584 years of ns).
   std::uint64_t total() const { return total_; }
   /// Exact. 0 if nothing was recorded, as are the figures below.
@@ -36,23 +36,23 @@ class Histogram {
   std::uint64_t percentile(double percentile) const;
 
  private:
-  static constexpr std::size_t page_buckets = 32;
-  using Page = std::array<std::uint64_t, page_buckets>;
-  /// Where the page of a number is. A search in a few lines of the CPU's cache takes half the time of one in a tree.
+  static constexpr std::size_t block_buckets = 32;
+  using Block = std::array<std::uint64_t, block_buckets>;
+  /// Where the block of a number is. A search in a few lines of the CPU's cache takes half the time of one in a tree.
   struct Place {
     std::uint32_t number, position;
   };
 
-  Page& page_at(std::uint32_t number);
-  void count(std::uint32_t bucket) { ++page_at(bucket / page_buckets)[bucket % page_buckets]; }
+  Block& block_at(std::uint32_t number);
+  void count(std::uint32_t bucket) { ++block_at(bucket / block_buckets)[bucket % block_buckets]; }
   void count_pending();
 
-  // The pages of many histograms do not fit into the CPU's cache. It is missed less often if several values of one
+  // The blocks of many histograms do not fit into the CPU's cache. It is missed less often if several values of one
   // histogram are counted at once.
-  std::array<std::uint32_t, 32> pending_{};  ///< buckets of values that are not yet in pages_
+  std::array<std::uint32_t, 32> pending_{};  ///< buckets of values that are not yet in blocks_
   std::uint32_t pending_count_ = 0;
-  std::vector<Place> places_;  ///< in order of the numbers; pages without values are not there
-  std::vector<Page> pages_;    ///< of buckets, in the order they were needed
+  std::vector<Place> places_;  ///< in order of the numbers; blocks without values are not there
+  std::vector<Block> blocks_;  ///< of buckets, in the order they were needed
   std::uint64_t count_ = 0;
   std::uint64_t total_ = 0;
   std::uint64_t min_ = UINT64_MAX;

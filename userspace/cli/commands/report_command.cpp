@@ -41,7 +41,7 @@ int run_report(const AnalysisOptions& options, const Invocation& invocation) {
   if ((*output)->is_terminal())
     return report(Error{.what = "refusing to write HTML to",
                         .subject = "a terminal",
-                        .why = "it is a page for a browser",
+                        .why = "it is HTML, for a browser",
                         .hint = "give a file with -o, or redirect stdout"});
   HtmlReportSink sink({.input = input_argument(options.input), .max_bytes = options.memory_limit / 4});
   bool has_processes = false;
@@ -66,7 +66,7 @@ void complete_report_name(const CLI::App& app, AnalysisOptions& options) {
       name.ends_with(html_suffix) || name.ends_with(".htm"))
     return;
   throw CLI::ParseError(
-      fmt::format("cannot write to {}: a report is an HTML page\nhint: give a file with the suffix {}",
+      fmt::format("cannot write to {}: a report is an HTML file\nhint: give a file with the suffix {}",
                   escaped(options.output), html_suffix),
       CLI::ExitCodes::ValidationError);
 }
@@ -76,7 +76,7 @@ void complete_report_name(const CLI::App& app, AnalysisOptions& options) {
 Subcommand add_report_command(CLI::App& root) {
   auto options = std::make_shared<AnalysisOptions>();
   options->file_suffixes = {html_suffix};
-  CLI::App* const app = root.add_subcommand("report", "write one HTML page: findings, pauses, heap and flame graphs");
+  CLI::App* const app = root.add_subcommand("report", "write one HTML file: findings, pauses, heap and flame graphs");
   app->footer(report_footer);
   add_analysis_options(*app, *options);
   app->remove_option(app->get_option("--format"));

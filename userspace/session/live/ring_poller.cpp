@@ -210,7 +210,7 @@ std::uint64_t RingPoller::read(Ring& ring, std::uint64_t now_ns, bool all_domain
   ring.read_ns = now_ns;
   if (all_domains) ring.read_whole_ns = now_ns;
   // The kernel maps the pages around those that are read, too. Of many idle programs they would be much memory.
-  if (all_domains && polled.complete && polled.events == 0) RingReaderAccess::release_pages(reader);
+  if (all_domains && polled.complete && polled.events == 0) RingReaderAccess::unload_pages(reader);
   ring.unfinished = !polled.complete;
   ring.behind_since_ns = polled.complete ? now_ns : RingReaderAccess::behind_since_ns(reader).value_or(now_ns);
   ring.used_domains = RingReaderAccess::used_domains(reader);
