@@ -51,11 +51,12 @@ apt_install() {
     sed -unE 's/^(dl|pm)status:.*:([0-9]+)(\.[0-9]+)?:.*/\2%/p' | progress "$1"
 }
 
-# install_packages PACKAGE...: installs the Debian packages that are missing.
+# install_packages PACKAGE...: installs the Debian packages that are missing. A command of its name from elsewhere will do.
 install_packages() {
   local package size missing=()
   for package; do
-    dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed' || missing+=("$package")
+    dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed' ||
+      command -v "$package" >/dev/null || missing+=("$package")
   done
   [ ${#missing[@]} -gt 0 ] || return 0
   command -v apt-get >/dev/null || die "this is not Debian: cannot install ${missing[*]}" "see docs/install.md, From source elsewhere"
