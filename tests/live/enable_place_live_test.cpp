@@ -83,7 +83,7 @@ TEST_P(EnableContainerLive, IsSwitchedOnAndOff) {
 }
 
 const char* const rings_script = R"(
-mount -t tmpfs -o mode=755 tmpfs "$ROOT/rings"
+mount -t tmpfs -o mode=700 tmpfs "$ROOT/rings"
 exec "$@")";
 
 INSTANTIATE_TEST_SUITE_P(
@@ -108,7 +108,7 @@ TEST_F(EnablePlaceLive, AFullFileSystemIsRefused) {
   const Place place{.label = "Full",
                     .what = "",
                     .unshare = {"--mount"},
-                    .script = R"(mount -t tmpfs -o mode=755,size=1m tmpfs "$ROOT/rings"; exec "$@")"};
+                    .script = R"(mount -t tmpfs -o mode=700,size=1m tmpfs "$ROOT/rings"; exec "$@")"};
   Placed placed(place, dir.path(), workloads(), "alloc");
   expect_refused(placed.process(), placed.pid(), "space");
 }
@@ -118,7 +118,7 @@ TEST_F(EnablePlaceLive, AReadOnlyFileSystemIsRefused) {
   const Place place{.label = "ReadOnly",
                     .what = "",
                     .unshare = {"--mount"},
-                    .script = R"(mount -t tmpfs -o ro,mode=755 tmpfs "$ROOT/rings"; exec "$@")"};
+                    .script = R"(mount -t tmpfs -o ro,mode=700 tmpfs "$ROOT/rings"; exec "$@")"};
   Placed placed(place, dir.path(), workloads(), "alloc");
   expect_refused(placed.process(), placed.pid(), "Read-only");
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "live/hostile_enable_fixture.hpp"
 
+#include <linux/magic.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -32,6 +35,7 @@ void HostileEnableLive::SetUp() {
 }
 
 void HostileEnableLive::TearDown() {
+  for (const fs::path& path : mounts_) ::umount2(path.c_str(), MNT_DETACH);
   // Other files may have the same inodes once those of this test are removed.
   for (const fs::path& entry : files_in(suspects_directory))
     if (!suspects_before_.contains(entry)) fs::remove(entry);
@@ -43,9 +47,12 @@ void HostileEnableLive::need(const fs::path& file) {
   GTEST_SKIP() << "there is no " << file;
 }
 
-fs::path HostileEnableLive::make_directory(const fs::path& name, uid_t owner, mode_t mode) const {
+fs::path HostileEnableLive::make_directory(const fs::path& name, uid_t owner, mode_t mode) {
   const fs::path path = dir / name;
   fs::create_directories(path);
+  struct statfs system{};
+  const bool is_memory = ::statfs(path.c_str(), &system) == 0 && system.f_type == TMPFS_MAGIC;
+  if (is_memory && mode == 0700 && ::mount("none", path.c_str(), "tmpfs", 0, nullptr) == 0) mounts_.push_back(path);
   EXPECT_EQ(::chown(path.c_str(), owner, owner), 0);
   EXPECT_EQ(::chmod(path.c_str(), mode), 0);
   return path;

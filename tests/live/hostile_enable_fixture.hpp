@@ -31,7 +31,9 @@ class HostileEnableLive : public LiveTest {
 
   /// Skips the test if there is no such file. In CI, fails instead.
   static void need(const fs::path& file);
-  fs::path make_directory(const fs::path& name, uid_t owner, mode_t mode = 0755) const;
+  /// Where files are in memory (in the guests), one that only its owner may use has a file system of its own: rings are
+  /// made nowhere else in memory.
+  fs::path make_directory(const fs::path& name, uid_t owner, mode_t mode = 0700);
   static Command enabling(const std::vector<pid_t>& pids, const char* patience = "10s");
   /// An attack by an unprivileged user, who makes his rings where his other files are.
   static Command attack(const fs::path& program, const char* name, const fs::path& own) {
@@ -40,6 +42,7 @@ class HostileEnableLive : public LiveTest {
 
  private:
   std::set<fs::path> suspects_before_;
+  std::vector<fs::path> mounts_;
 };
 
 }  // namespace rtev::test

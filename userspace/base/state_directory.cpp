@@ -7,15 +7,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
+#include <utility>
 
 namespace rtev {
 
 Result<UniqueFd> open_state_directory(const std::filesystem::path& directory, mode_t mode) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
   const std::string hint = ::geteuid() != 0 ? "run it as root" : "";
-  if (error) return errno_error(error.value(), "cannot make directory", directory, hint);
+  // Never wider, not even for a moment: a descriptor from then could still be read.
+  for (const auto& [made, made_mode] : {std::pair(directory.parent_path(), state_directory_mode), {directory, mode}})
+    if (::mkdir(made.c_str(), made_mode) != 0 && errno != EEXIST)
+      return errno_error(errno, "cannot make directory", made, hint);
   UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status{};
   if (!fd || ::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot open directory", directory);

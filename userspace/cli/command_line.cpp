@@ -210,9 +210,9 @@ void check_command(const Subcommand& subcommand) {
 CommandLine::CommandLine() : app_(std::make_unique<CLI::App>(description, "rtev-bpf")) {
   const auto formatter = std::make_shared<HelpFormatter>();
   formatter->set_common(*app_, {"pid", "name", "duration", "output", "format", "events", "sched", "enable"});
-  formatter->set_rare({"allow-confined", "buffer", "color", "domain", "enable-rate", "history", "leave-on", "max-files",
-                       "max-size", "memory-limit", "min-free", "ocaml-version", "priority", "ringless",
-                       "ringless-limit", "save-rings", "tid", "verbose"});
+  formatter->set_rare({"allow-confined", "allow-readable", "buffer", "color", "domain", "enable-rate", "history",
+                       "leave-on", "max-files", "max-size", "memory-limit", "min-free", "ocaml-version", "priority",
+                       "ringless", "ringless-limit", "save-rings", "tid", "verbose"});
   app_->formatter(formatter);
   app_->set_help_flag("-h,--help", "print this help");
   app_->set_help_all_flag("--help-all", "print help with all options");

@@ -76,7 +76,7 @@ struct TraceOptions : ReadOptions {
   std::uint64_t ringless_limit = 100'000;  ///< events per second
   bool enable = false;
   bool leave_on = false;
-  bool allow_confined = false;
+  bool allow_confined = false, allow_readable = false;
   std::uint32_t enable_rate = 50;  ///< programs per second
   bool history = false;
   StackOptions stacks{};

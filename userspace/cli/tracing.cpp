@@ -91,10 +91,11 @@ int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, co
   if (!sched_attacher) return report(sched_attacher.error());
   std::optional<enable::Enabler> enabler;
   if (options.enable) {
-    auto started = enable::Enabler::start({.allow_confined = options.allow_confined,
-                                           .pauses_at_end = !options.leave_on,
-                                           .adopts = tracing.adopts_enabled,
-                                           .max_per_second = options.enable_rate});
+    auto started =
+        enable::Enabler::start({.allowed = {.confined = options.allow_confined, .readable = options.allow_readable},
+                                .pauses_at_end = !options.leave_on,
+                                .adopts = tracing.adopts_enabled,
+                                .max_per_second = options.enable_rate});
     if (!started) return report(started.error());
     enabler.emplace(std::move(*started));
   }

@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
+#include <iterator>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -62,15 +64,18 @@ Started wait_for_events(const Target& target, std::uint64_t state, std::uint64_t
   return started;
 }
 
-/// How long children may take to be looked at.
-constexpr std::uint64_t mend_children_ns = 1'000'000'000;
+/// How long children may take to be looked at: on a host with many processes not all are.
+constexpr std::uint64_t mend_children_ns = 200'000'000;
 
 /// A child that was forked while the hook was replaced has a copy of it.
 void mend_children(const Procfs& procfs, const Target& target, const ReplacedHook& hook, std::uint64_t since_ticks,
                    const Supervision& supervision) {
   const std::uint64_t end_ns = monotonic_ns() + mend_children_ns;
   const std::uint32_t user = target.users_program().user;
-  for (const std::int32_t pid : procfs.pids()) {
+  std::vector<std::int32_t> pids = procfs.children(target.process.pid());
+  // Those whose parent has ended are elsewhere.
+  std::ranges::copy(procfs.pids(), std::back_inserter(pids));
+  for (const std::int32_t pid : pids) {
     if (pid == target.process.pid()) continue;
     if (monotonic_ns() > end_ns) return;
     const auto stat = procfs.stat(pid);

@@ -19,7 +19,7 @@ namespace rtev::enable {
 inline constexpr std::chrono::nanoseconds watch_time = std::chrono::seconds(2);
 
 struct EnablerOptions {
-  bool allow_confined = false;  ///< see check_requirements()
+  Allowed allowed{};  ///< see check_requirements()
   /// What is switched on is paused when the Enabler is destroyed, or its process killed.
   bool pauses_at_end = false;
   /// Also pause those at the end that another run has switched on, which leaves them on: see Enabler::leave().

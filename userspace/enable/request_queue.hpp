@@ -21,6 +21,11 @@ class RequestQueue {
     OfUser& own = by_user_[request.user];
     if (own.requests.insert_or_assign(request.pid, request).second) own.pids.push_back(request.pid);
   }
+  /// One that was put off, unless there is one for the same process: that is newer.
+  void add_again(const EnableRequest& request) {
+    OfUser& own = by_user_[request.user];
+    if (own.requests.try_emplace(request.pid, request).second) own.pids.push_back(request.pid);
+  }
   bool is_empty() const { return by_user_.empty(); }
   /// Of the next user of whom this is true the oldest one.
   std::optional<EnableRequest> take(const std::function<bool(std::uint32_t user)>& is_allowed) {

@@ -132,32 +132,27 @@ struct LookedAt {
   }
 };
 
-/// A directory that can be used, one that others cannot open first: who reads a directory can lock it, so that children
-/// wait to make their rings. Or else the first one. Nothing if the program has no path of one. Each that does not
-/// answer costs a second: after the second of these no more are looked at.
+/// The first directory that can be used, or else the first one. Nothing if the program has no path of one. Each that
+/// does not answer costs a second: after the second of these no more are looked at.
 std::optional<LookedAt> choose(const HeldProcess& process, const std::vector<RingDirectory>& directories,
-                               std::uint64_t bytes, std::set<std::string>& silent) {
+                               bool may_be_readable, std::uint64_t bytes, std::set<std::string>& silent) {
   constexpr int max_silent = 2;
   int unanswered = 0;
-  std::optional<LookedAt> usable, first;
+  std::optional<LookedAt> first;
   for (const RingDirectory& directory : directories) {
     if (unanswered == max_silent) break;
     LookedAt here{.directory = directory, .place = {}};
     if (!silent.contains(directory.path)) {
-      here.place = look_at_ring_place(process, directory.path);
+      here.place = look_at_ring_place(process, {.path = directory.path, .may_be_readable = may_be_readable});
       if (!here.place) {
         silent.insert(directory.path);
         ++unanswered;
       }
     }
-    if (here.is_usable(bytes)) {
-      if (here.place->is_private) return here;
-      if (!usable) usable = std::move(here);
-    } else if (!first) {
-      first = std::move(here);
-    }
+    if (here.is_usable(bytes)) return here;
+    if (!first) first = std::move(here);
   }
-  return usable ? usable : first;
+  return first;
 }
 
 void add_place(List& list, const std::optional<RingPlace>& place, const std::string& name, std::uint64_t bytes) {
@@ -188,7 +183,7 @@ const Requirement* Requirements::missing() const {
   return found == list.end() ? nullptr : &*found;
 }
 
-Requirements check_requirements(const Target& target, bool allow_confined, std::set<std::string>& silent) {
+Requirements check_requirements(const Target& target, const Allowed& allowed, std::set<std::string>& silent) {
   List list;
   const HeldProcess& process = target.process;
   const auto status_text = process.read("status"), limits_text = process.read("limits");
@@ -204,10 +199,10 @@ Requirements check_requirements(const Target& target, bool allow_confined, std::
   list.add(EnableResult::debugged, "debugger", is_free, is_free ? "none" : "one is attached", "detach the debugger");
 
   const std::string confined_hint = "if its rules allow it to make files there, use --allow-confined";
-  list.add(EnableResult::seccomp, "filter of system calls", status.seccomp == 0 || allow_confined,
+  list.add(EnableResult::seccomp, "filter of system calls", status.seccomp == 0 || allowed.confined,
            status.seccomp == 0 ? "none" : "it has one (seccomp)", confined_hint);
   const std::string profile = security_profile(process);
-  list.add(EnableResult::profile, "security profile", profile.empty() || allow_confined,
+  list.add(EnableResult::profile, "security profile", profile.empty() || allowed.confined,
            profile.empty() ? "none" : profile, confined_hint);
 
   const auto path = own_directory(target);
@@ -228,13 +223,14 @@ Requirements check_requirements(const Target& target, bool allow_confined, std::
   else if (can_be_led)
     directories = ring_directories(target);
   const bool is_absolute = path->empty() || path->starts_with('/');
-  const auto chosen = is_absolute ? choose(process, directories, bytes, silent) : std::nullopt;
+  const bool may_be_readable = !path->empty() || allowed.readable;
+  const auto chosen = is_absolute ? choose(process, directories, may_be_readable, bytes, silent) : std::nullopt;
   const std::optional<RingPlace> place = chosen ? chosen->place : std::nullopt;
   Requirements requirements{.parts = parts};
   if (chosen) {
-    requirements.directory = chosen->directory.path;
+    requirements.directory = {.path = chosen->directory.path, .may_be_readable = may_be_readable};
     requirements.directory_text = chosen->directory.text;
-    add_place(list, place, requirements.directory, bytes);
+    add_place(list, place, chosen->directory.path, bytes);
   } else {
     list.add(EnableResult::directory, "directory of the ring", false,
              is_absolute ? "it has no absolute path of a directory" : *path + " is a relative path", directory_hint);

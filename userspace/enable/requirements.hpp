@@ -27,7 +27,7 @@ inline constexpr const char* free_name = "name of the ring";
 struct Requirements {
   std::vector<Requirement> list{};
   /// Where the ring is to be made: an absolute path, as the runtime has it.
-  std::string directory{};
+  RingPath directory{};
   /// The address of the text of `directory`, if the runtime is to be led there; 0: it goes there by itself.
   std::uint64_t directory_text = 0;
 
@@ -37,15 +37,21 @@ struct Requirements {
   const Requirement* missing() const;
 };
 
+/// What a program may be or use, at a risk.
+struct Allowed {
+  bool confined = false;  ///< under a filter of system calls or a security profile, which nobody can look into
+  bool readable =
+      false;  ///< a directory that others may read: see RingPath. OCAML_RUNTIME_EVENTS_DIR may always name one
+};
+
 /// Looks at everything that the program needs, as the program: with its user, groups, root directory, limits and
-/// control group. `allow_confined`: also under a filter of system calls or a security profile, which nobody can look
-/// into. May wait for as long as a file system does; the part that may wait for ever is done by a process of its own,
-/// which is left behind then.
+/// control group. May wait for as long as a file system does; the part that may wait for ever is done by a process of
+/// its own, which is left behind then.
 ///
 /// A program without OCAML_RUNTIME_EVENTS_DIR would make its ring, and its children theirs, in the directory that it
 /// works in at that moment: it may go to one where another user has put a link of the ring's name, and would write to
 /// what that leads to. So the runtime is led to the directory of a variable like HOME, and stays led.
 /// `silent`: directories that did not answer; they are not looked at again, and more are added.
-Requirements check_requirements(const Target& target, bool allow_confined, std::set<std::string>& silent);
+Requirements check_requirements(const Target& target, const Allowed& allowed, std::set<std::string>& silent);
 
 }  // namespace rtev::enable

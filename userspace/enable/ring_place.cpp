@@ -28,7 +28,7 @@ using helper::Writer;
 template <typename Archive>
 void pass_place(Archive&& archive, RingPlace& place) {
   archive(place.open_error, place.is_unsafe, place.insecure, place.access_error, place.is_taken, place.is_memory,
-          place.is_private, place.free_bytes, place.free_files);
+          place.free_bytes, place.free_files);
 }
 
 /// A process's own name for its ring's file; empty if the process is gone.
@@ -53,9 +53,10 @@ UniqueFd root_of(const HeldProcess& process) {
 
 /// For a child process, which this changes: it has the rights of the program afterwards. The directory that the program
 /// itself finds, if it is safe and its file system answers.
-UniqueFd open_as_program(const HeldProcess& process, const std::string& path, RingPlace& place) {
+UniqueFd open_as_program(const HeldProcess& process, const RingPath& path, RingPlace& place) {
   MountTables mounts;
-  auto directory = SafePath(process.credentials(), process.pid(), mounts).open(root_of(process), path);
+  const Credentials& credentials = process.credentials();
+  auto directory = SafePath(credentials, process.pid(), mounts).open(root_of(process), path.path);
   if (!directory) {
     place.is_unsafe = directory.error().code == unsafe_file_system;
     place.insecure = directory.error().insecure;
@@ -74,10 +75,15 @@ UniqueFd open_as_program(const HeldProcess& process, const std::string& path, Ri
     place.insecure = "its group or others may write to it";
     return {};
   }
-  place.is_private = (status.st_mode & (S_IRGRP | S_IROTH)) == 0;
+  // The group of the program's user has, as a rule, nobody else.
+  const mode_t of_others = status.st_gid == credentials.group ? S_IROTH : S_IRGRP | S_IROTH;
+  if ((status.st_mode & of_others) != 0 && !path.may_be_readable) {
+    place.insecure = "others may read it, so they could lock it (--allow-readable)";
+    return {};
+  }
   place.is_memory = system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
   // Blocks there would be memory of this process. Without them, who fills it ends the program.
-  if (place.is_memory && directory->is_in_shared_file_system()) {
+  if (place.is_memory && !directory->is_in_file_system_of(credentials.user)) {
     place.insecure = "its file system is in memory, and others may fill it";
     return {};
   }
@@ -86,7 +92,7 @@ UniqueFd open_as_program(const HeldProcess& process, const std::string& path, Ri
   place.free_files = system.f_files == 0 ? UINT64_MAX : system.f_ffree;
   place.access_error = (system.f_flags & ST_RDONLY) != 0 ? EROFS : obstacle_in(held);
   if (place.access_error != 0) return {};
-  if (!become(process.credentials())) {
+  if (!become(credentials)) {
     place.access_error = errno;
     return {};
   }
@@ -169,7 +175,7 @@ bool is_done(std::optional<Message> message) {
 
 }  // namespace
 
-std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const std::string& path) {
+std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const RingPath& path) {
   const std::string name = ring_name(process);
   auto message = run_in_child({process.directory().get()}, [&] {
     RingPlace place;
@@ -188,7 +194,7 @@ std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const st
   return reader.is_complete() ? std::optional(std::move(place)) : std::nullopt;
 }
 
-Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& process, const std::string& path,
+Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& process, const RingPath& path,
                                  const RingParts& parts) {
   const std::string name = ring_name(process);
   if (name.empty()) return ended();
@@ -215,7 +221,7 @@ Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& proces
   if (!reader.is_complete()) return refuse(EnableResult::no_answer, "the directory of its ring did not answer");
   const auto identity = identity_of(procfs, file);
   std::optional<RingFile> ring;
-  if (identity) ring.emplace(RingFile(process.credentials(), std::move(directory), path + "/" + name, *identity));
+  if (identity) ring.emplace(RingFile(process.credentials(), std::move(directory), path.path + "/" + name, *identity));
   if (!ring || place.access_error != 0) {
     const int code = place.open_error != 0 ? place.open_error : place.access_error;
     const std::string why = !place.insecure.empty() ? place.insecure : std::generic_category().message(code);

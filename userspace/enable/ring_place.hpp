@@ -15,24 +15,32 @@ namespace rtev::enable {
 
 /// What is there, as the program finds it.
 struct RingPlace {
-  int open_error = 0;       ///< errno
-  bool is_unsafe = false;   ///< its file system may not answer
-  std::string insecure{};   ///< not empty: who else could replace the directory or files in it
-  int access_error = 0;     ///< errno, of making a file there
-  bool is_taken = false;    ///< a file of the ring's name is there
-  bool is_memory = false;   ///< its file system is memory
-  bool is_private = false;  ///< neither its group nor others may read it: see choose() in requirements.cpp
+  int open_error = 0;      ///< errno
+  bool is_unsafe = false;  ///< its file system may not answer
+  std::string insecure{};  ///< not empty: who else could replace the directory or files in it
+  int access_error = 0;    ///< errno, of making a file there
+  bool is_taken = false;   ///< a file of the ring's name is there
+  bool is_memory = false;  ///< its file system is memory
   std::uint64_t free_bytes = 0, free_files = 0;
 
   bool is_usable() const { return open_error == 0 && !is_unsafe && insecure.empty() && access_error == 0 && !is_taken; }
 };
 
+/// A directory for a ring.
+struct RingPath {
+  std::string path;  ///< absolute, for the program
+  /// Others than its user may read it. They can lock it then, by reading it into memory that does not answer: the
+  /// program waits for them when it removes its ring, and so do its children when they make theirs.
+  bool may_be_readable = false;
+};
+
 /// Looks at a directory as the program would: with its user and groups, below its root directory. Nothing if it does
 /// not answer within a second.
-std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const std::string& path);
+std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const RingPath& path);
 
 inline constexpr const char* directory_hint =
-    "start it with OCAML_RUNTIME_EVENTS_DIR set to the absolute path of a directory that only its user may write to";
+    "start it with OCAML_RUNTIME_EVENTS_DIR set to the absolute path of a directory that only its user may write to "
+    "and read";
 
 /// Parts of the file of a ring.
 struct RingParts {
@@ -57,7 +65,7 @@ class RingFile {
   /// Refuses if there is a file of that name, or the directory is not safe: see SafePath. These parts have their blocks
   /// when this returns, where the file system can do that, and is not in memory: a write to a page without one ends
   /// the program when the file system is full.
-  static Checked<RingFile> make(const Procfs& procfs, const HeldProcess& process, const std::string& path,
+  static Checked<RingFile> make(const Procfs& procfs, const HeldProcess& process, const RingPath& path,
                                 const RingParts& parts);
   RingFile(RingFile&& other) noexcept = default;
   RingFile& operator=(RingFile&&) = delete;

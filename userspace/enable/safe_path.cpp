@@ -62,12 +62,13 @@ int SafeDirectory::obstacle() const {
   return 0;
 }
 
-bool SafeDirectory::is_in_shared_file_system() const {
+bool SafeDirectory::is_in_file_system_of(uid_t user) const {
   struct stat last{}, status{};
-  return ::fstat(fd(), &last) != 0 || std::ranges::any_of(opened_, [&](const UniqueFd& directory) {
-           return ::fstat(directory.get(), &status) != 0 ||
-                  (status.st_dev == last.st_dev && (status.st_mode & (S_IWGRP | S_IWOTH)) != 0);
-         });
+  if (::fstat(fd(), &last) != 0) return false;
+  const auto first = std::ranges::find_if(opened_, [&](const UniqueFd& directory) {
+    return ::fstat(directory.get(), &status) == 0 && status.st_dev == last.st_dev;
+  });
+  return first != opened_.end() && status.st_uid == user && (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
 }
 
 std::expected<SafeDirectory, Obstacle> SafePath::open(const UniqueFd& root, std::string_view path) const {

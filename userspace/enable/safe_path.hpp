@@ -26,8 +26,9 @@ class SafeDirectory {
   int fd() const { return opened_[last_].get(); }
   /// Whether this process, with the rights that it has now, would come there, too. Looks nothing up again. errno, or 0.
   int obstacle() const;
-  /// Whether others may write to a directory of its file system on the way to it.
-  bool is_in_shared_file_system() const;
+  /// Whether nobody but this user and root comes to its file system: its first directory on the way is the user's, and
+  /// closed to others.
+  bool is_in_file_system_of(uid_t user) const;
 
  private:
   friend class SafePath;

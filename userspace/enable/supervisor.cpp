@@ -95,6 +95,7 @@ void handle_requests(int channel, Worker& worker) {
     }
     ::poll(events.data(), events.size(), timeout_ms);
     worker.step(monotonic_ns());
+    for (const EnableRequest& request : worker.take_due(monotonic_ns())) requests.add_again(request);
     while (events[0].revents != 0) {
       auto message = helper::receive(channel, true);
       if (!message && errno == EAGAIN) break;

@@ -101,9 +101,9 @@ Worker::Worker(const EnablerOptions& options, kernel::EnablePrograms programs, J
 
 void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   if (request.task == Task::finish) return finish(request, now_ns);
-  // The tracer has asked anew.
-  if (const auto late = later_.find(request.pid); late != later_.end() && late->second.request.id != request.id)
-    later_.erase(late);
+  // Unless the tracer has asked anew.
+  const auto late = later_.extract(request.pid);
+  const unsigned times = late && late.mapped().request.id == request.id ? late.mapped().times : 0;
   const Charge charge(*this, request.user);
   std::uint64_t start_ticks = request.start_ticks;
   if (start_ticks == 0) start_ticks = procfs_.stat(request.pid).value_or(ProcessStat{}).start_ticks;
@@ -131,7 +131,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   if (suspects_.contains(target->users_program()))
     return refuse(request, suspected(suspects_, target->users_program()), &*target);
   if (const auto hook = plan_hook(*target); !hook) {
-    if (hook.error().is_passing && take_later(request)) return;
+    if (hook.error().is_passing && take_later(request, times)) return;
     return refuse(request, hook.error(), &*target);
   }
   // The program may have executed itself: then the file of its ring has stayed.
@@ -141,7 +141,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   Requirements requirements = requirements_of(*target);
   const Requirement* const missing = requirements.missing();
   // A child of a program whose events are on may be making its ring.
-  if (missing != nullptr && missing->what == free_name && take_later(request)) return;
+  if (missing != nullptr && missing->what == free_name && take_later(request, times)) return;
   if (missing != nullptr || request.task == Task::check) {
     const Refused refused = missing != nullptr ? refusal_of(*missing) : Refused{.result = EnableResult::done};
     EnableAnswer answer = answer_to(request, *target, refused.result);
@@ -154,28 +154,22 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
 }
 
 /// Something stands in the way that may pass: takes the request again in a moment, for two seconds. False if it was, or
-/// is only to be checked.
-bool Worker::take_later(const EnableRequest& request) {
-  if (request.task == Task::check) return false;
-  const auto [late, is_new] = later_.try_emplace(request.pid, Later{.request = request});
-  if (++late->second.times > max_later) {
-    later_.erase(late);
-    return false;
-  }
-  late->second.due_ns = monotonic_ns() + later_ns;
+/// is only to be checked. `times`: how often it was put off already.
+bool Worker::take_later(const EnableRequest& request, unsigned times) {
+  if (request.task == Task::check || times == max_later) return false;
+  later_.insert_or_assign(request.pid,
+                          Later{.request = request, .due_ns = monotonic_ns() + later_ns, .times = times + 1});
   return true;
 }
 
-void Worker::take_due(std::uint64_t now_ns) {
+std::vector<EnableRequest> Worker::take_due(std::uint64_t now_ns) {
   std::vector<EnableRequest> due;
   for (auto& [pid, late] : later_) {
     if (late.due_ns > now_ns) continue;
     late.due_ns = not_due;
     due.push_back(late.request);
   }
-  for (const EnableRequest& request : due) take(request, now_ns);
-  // Those that were not put off again are answered, or wait for their programs to run.
-  std::erase_if(later_, [](const auto& late) { return late.second.due_ns == not_due; });
+  return due;
 }
 
 /// Nothing if rtev-bpf has not switched on the events of this very program.
@@ -326,14 +320,19 @@ void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> 
 }
 
 /// What it takes to switch its events on. Each directory that does not answer costs a second: after some of a user, the
-/// user's programs are left alone.
+/// user's programs are left alone, for a while: others may have kept the directories from answering.
 Requirements Worker::requirements_of(const Target& target) {
-  const std::uint32_t user = target.users_program().user;
-  if (const auto cost = costs_.find(user); cost != costs_.end() && cost->second.unanswered >= max_unanswered)
+  Cost& cost = costs_[target.users_program().user];
+  if (cost.unanswered > 0 && monotonic_ns() >= cost.forget_ns) {
+    cost.silent.clear();
+    cost.unanswered = 0;
+    cost.memory_ns = std::min(2 * cost.memory_ns, last_memory_ns);
+  }
+  if (cost.unanswered >= max_unanswered)
     return {.list = {{.result = EnableResult::no_answer,
                       .what = "directory of the ring",
                       .found = "those of other programs of its user do not answer"}}};
-  return check_requirements(target, options_.allow_confined, costs_[user].silent);
+  return check_requirements(target, options_.allowed, cost.silent);
 }
 
 /// Looks again at what it takes: the program may have slept for hours since.
@@ -366,7 +365,10 @@ Worker::Charge::~Charge() {
   // What waits keeps the programs of others waiting, but costs no CPU: it counts two fifths.
   const std::uint64_t now = monotonic_ns();
   cost_.time.use(std::max(thread_cpu_ns() - begin_cpu_ns_, (now - begin_ns_) * 2 / 5), now);
-  cost_.unanswered += unanswered_children() - begin_unanswered_;
+  if (const int unanswered = unanswered_children() - begin_unanswered_; unanswered > 0) {
+    cost_.unanswered += unanswered;
+    cost_.forget_ns = now + cost_.memory_ns;
+  }
 }
 
 bool Worker::may_try(const Program& program, std::uint64_t now_ns) const {
@@ -408,7 +410,6 @@ void Worker::step(std::uint64_t now_ns) {
     const Charge charge(*this, asleep->second.target->users_program().user);
     attempt(asleep->second, monotonic_ns());
   }
-  take_due(now_ns);
   if (now_ns >= next_check_ns_) end_waits(now_ns);
 }
 

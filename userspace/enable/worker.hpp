@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "base/cpu_share.hpp"
 #include "enable/attempt.hpp"
@@ -31,6 +32,8 @@ class Worker {
          const Supervision& supervision, Answer answer);
 
   void take(const EnableRequest& request, std::uint64_t now_ns);
+  /// Requests that were put off, and are to be taken again now.
+  std::vector<EnableRequest> take_due(std::uint64_t now_ns);
   /// False if the programs of this user have used up the user's share of this process's time. At the end all are taken.
   bool has_time_for(std::uint32_t user, std::uint64_t now_ns) const;
   /// Readable when step() has something to do, besides what time decides.
@@ -66,11 +69,15 @@ class Worker {
     unsigned times = 0;
   };
 
+  static constexpr std::uint64_t first_memory_ns = 60'000'000'000, last_memory_ns = 3'600'000'000'000;
+
   /// What a user's programs cost: time of this process, and directories that do not answer.
   struct Cost {
     CpuShare time{10, 500'000'000};
-    std::set<std::string> silent{};  ///< directories that did not answer
-    int unanswered = 0;              ///< how often one did not
+    std::set<std::string> silent{};             ///< directories that did not answer
+    int unanswered = 0;                         ///< how often one did not
+    std::uint64_t forget_ns = 0;                ///< when both are forgotten
+    std::uint64_t memory_ns = first_memory_ns;  ///< for how long they are not, from the last one on
   };
   /// As long as it exists, what is done is charged to this user. Only one at a time.
   class Charge {
@@ -109,8 +116,7 @@ class Worker {
   bool take_back(const Target& target, std::uint64_t since_ticks);
   void note(const Target& target, Enabled enabled, std::uint64_t since_ticks);
   std::string ring_path(const Target& target) const;
-  bool take_later(const EnableRequest& request);
-  void take_due(std::uint64_t now_ns);
+  bool take_later(const EnableRequest& request, unsigned times);
   bool keep(const Target& target);
   bool may_try(const Program& program, std::uint64_t now_ns) const;
   bool has_place_for(std::uint32_t user) const;

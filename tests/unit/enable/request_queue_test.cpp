@@ -43,5 +43,16 @@ TEST(RequestQueueTest, HasOneForEachProcess) {
   EXPECT_TRUE(queue.is_empty());
 }
 
+TEST(RequestQueueTest, ThatWerePutOffComeAfterNewerOnes) {
+  RequestQueue queue;
+  queue.add({.pid = 7, .user = 1000, .id = 2});
+  queue.add_again({.pid = 7, .user = 1000, .id = 1});
+  queue.add_again({.pid = 8, .user = 1000, .id = 1});
+  const auto any = [](std::uint32_t) { return true; };
+  EXPECT_EQ(queue.take(any)->id, 2u);
+  EXPECT_EQ(queue.take(any)->pid, 8);
+  EXPECT_TRUE(queue.is_empty());
+}
+
 }  // namespace
 }  // namespace rtev::enable

@@ -73,7 +73,7 @@ class RequirementsTest : public ::testing::Test {
     if (can_be_led_) target.runtime.start_sites.directory = reinterpret_cast<std::uint64_t>(&directory_);
     target.runtime.start_sites.ring_words = reinterpret_cast<std::uint64_t>(&words_);
     child.go_on();
-    return check_requirements(target, allow_confined, silent_);
+    return check_requirements(target, {.confined = allow_confined, .readable = allow_readable_}, silent_);
   }
   static void expect_missing(const Requirements& found, EnableResult result, const std::string& why) {
     const Requirement* const missing = found.missing();
@@ -92,7 +92,7 @@ class RequirementsTest : public ::testing::Test {
   fs::path ring_;
   std::string text_;
   alignas(8) std::uint64_t directory_ = 0;
-  bool can_be_led_ = true;
+  bool can_be_led_ = true, allow_readable_ = false;
   std::set<std::string> silent_;
   alignas(8) std::uint32_t words_ = ring_words;
 };
@@ -108,7 +108,7 @@ TEST_F(RequirementsTest, OfAProgramThatEndsAreNotMet) {
   ASSERT_TRUE(held);
   const Target target{.process = std::move(*held)};
   child.reset();
-  expect_missing(check_requirements(target, true, silent_), EnableResult::gone, "ended");
+  expect_missing(check_requirements(target, {.confined = true}, silent_), EnableResult::gone, "ended");
 }
 
 TEST_F(RequirementsTest, AreInTheDirectoryThatTheProgramNames) {
@@ -118,7 +118,7 @@ TEST_F(RequirementsTest, AreInTheDirectoryThatTheProgramNames) {
   name(named);
   const Requirements found = check();
   EXPECT_EQ(found.missing(), nullptr);
-  EXPECT_EQ(found.directory, named);
+  EXPECT_EQ(found.directory.path, named);
   EXPECT_EQ(found.directory_text, 0u) << "it goes there by itself";
   own(named, attacker, 0755);
   expect_missing(check(), EnableResult::directory, "belongs to user 54321");
@@ -206,7 +206,7 @@ class LedTest : public RequirementsTest {
     for (const auto& [name, owner] :
          {std::pair("home", user), std::pair("second", user), std::pair("others", attacker)}) {
       fs::create_directory(dir_ / name);
-      own(dir_ / name, owner, 0755);
+      own(dir_ / name, owner, 0711);
     }
   }
   /// What is found if these are the variables, each with a blank behind it.
@@ -237,21 +237,24 @@ class LedTest : public RequirementsTest {
 TEST_F(LedTest, ToTheFirstDirectoryThatCanBeUsed) {
   const Requirements home = led_by(variable("TMPDIR", "second") + variable("HOME", "home"));
   EXPECT_EQ(home.missing(), nullptr);
-  EXPECT_EQ(home.directory, dir_ / "home");
+  EXPECT_EQ(home.directory.path, dir_ / "home");
   EXPECT_NE(home.directory_text, 0u);
   const Requirements second = led_by(variable("HOME", "others") + variable("TMPDIR", "second"));
   EXPECT_EQ(second.missing(), nullptr);
-  EXPECT_EQ(second.directory, dir_ / "second");
+  EXPECT_EQ(second.directory.path, dir_ / "second");
 }
 
-TEST_F(LedTest, ToTheDirectoryThatOthersCannotRead) {
-  own(dir_ / "second", user, 0700);
-  EXPECT_EQ(led_by(variable("HOME", "home") + variable("TMPDIR", "second")).directory, dir_ / "second");
+TEST_F(LedTest, NotToOneThatOthersMayReadUnlessThatIsAllowed) {
+  own(dir_ / "home", user, 0755);
+  EXPECT_EQ(led_by(variable("HOME", "home") + variable("TMPDIR", "second")).directory.path, dir_ / "second");
+  expect_missing(led_by(variable("HOME", "home")), EnableResult::directory, "others may read it");
+  allow_readable_ = true;
+  EXPECT_EQ(led_by(variable("HOME", "home")).missing(), nullptr);
 }
 
 TEST_F(LedTest, NotToOneThatDidNotAnswer) {
   silent_.insert(dir_ / "home");
-  EXPECT_EQ(led_by(variable("HOME", "home") + variable("TMPDIR", "second")).directory, dir_ / "second");
+  EXPECT_EQ(led_by(variable("HOME", "home") + variable("TMPDIR", "second")).directory.path, dir_ / "second");
   expect_missing(led_by(variable("HOME", "home")), EnableResult::no_answer, "did not answer");
 }
 
@@ -266,7 +269,7 @@ TEST_F(LedTest, NowhereIfTheRuntimeHasNoVariableForIt) {
   expect_missing(led_by(variable("HOME", "home")), EnableResult::directory, "no absolute path");
   const Requirements named = led_by(variable("OCAML_RUNTIME_EVENTS_DIR", "home"));
   EXPECT_EQ(named.missing(), nullptr);
-  EXPECT_EQ(named.directory, dir_ / "home");
+  EXPECT_EQ(named.directory.path, dir_ / "home");
 }
 
 }  // namespace

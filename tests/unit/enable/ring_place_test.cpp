@@ -12,9 +12,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 #include "support/temp_dir.hpp"
 #include "unit/enable/child.hpp"
+#include "unit/enable/own_mounts.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -29,7 +31,10 @@ class RingPlaceTest : public ::testing::Test {
 
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "makes files of other users, which takes root";
-    own(dir_.path(), user, 0755);
+    own(dir_.path(), user, 0711);
+    start_program();
+  }
+  void start_program() {
     child_.emplace([this] {
       ::chdir(dir_.path().c_str());
       ::setresgid(user, user, user);
@@ -45,8 +50,8 @@ class RingPlaceTest : public ::testing::Test {
     ASSERT_EQ(::lchown(path.c_str(), owner, owner), 0);
     ASSERT_EQ(::chmod(path.c_str(), mode), 0);
   }
-  Checked<RingFile> make() const {
-    return RingFile::make(procfs_, *process_, dir_.path(),
+  Checked<RingFile> make(bool may_be_readable = false) const {
+    return RingFile::make(procfs_, *process_, {.path = dir_.path(), .may_be_readable = may_be_readable},
                           {.first_bytes = first_bytes, .names_begin = 1 << 20, .names_bytes = 1});
   }
   void expect_refused(const std::string& why) const {
@@ -95,6 +100,34 @@ TEST_F(RingPlaceTest, IsNotMadeWhereOthersMayPutLinksForChildren) {
   expect_refused("others may write to it");
 }
 
+TEST_F(RingPlaceTest, IsNotMadeWhereOthersCanLockTheDirectory) {
+  own(dir_.path(), user, 0755);
+  expect_refused("others may read it");
+  EXPECT_TRUE(make(true)) << "if that is allowed";
+  own(dir_.path(), user, 0750);
+  EXPECT_TRUE(make()) << "its group is the program's";
+  ASSERT_EQ(::chown(dir_.path().c_str(), user, attacker), 0);
+  expect_refused("others may read it");
+}
+
+TEST_F(RingPlaceTest, IsNotMadeInMemoryThatOthersCanFill) {
+  with_own_mounts([this] {
+    const fs::path memory = dir_ / "memory", inside = memory / "inside";
+    fs::create_directory(memory);
+    ASSERT_TRUE(mount_memory(memory.c_str()));
+    fs::create_directory(inside);
+    own(inside, user, 0700);
+    start_program();
+    // Another user may have a directory there, too.
+    for (const auto& [owner, mode, is_refused] :
+         {std::tuple(0u, 0755u, true), {user, 0711u, true}, {attacker, 0700u, true}, {user, 0700u, false}}) {
+      own(memory, owner, mode);
+      const auto made = RingFile::make(procfs_, *process_, {inside}, {});
+      EXPECT_EQ(!made, is_refused) << owner << ' ' << mode;
+    }
+  });
+}
+
 TEST_F(RingPlaceTest, IsRemovedUnlessItIsKept) {
   {
     const auto made = make();
@@ -127,9 +160,9 @@ TEST_F(RingPlaceTest, IsNotMadeInADirectoryOfAnother) {
 }
 
 TEST_F(RingPlaceTest, IsNotMadeWhereTheProgramMayNot) {
-  own(dir_.path(), 0, 0755);
+  own(dir_.path(), 0, 0711);
   expect_refused("Permission denied");
-  EXPECT_EQ(look_at_ring_place(*process_, dir_.path())->access_error, EACCES);
+  EXPECT_EQ(look_at_ring_place(*process_, {dir_.path()})->access_error, EACCES);
 }
 
 TEST_F(RingPlaceTest, IsNotMadeWhereTheProgramDoesNotCome) {
@@ -137,8 +170,8 @@ TEST_F(RingPlaceTest, IsNotMadeWhereTheProgramDoesNotCome) {
   fs::create_directories(inside);
   own(inside, user, 0700);
   own(dir_ / "hidden", 0, 0700);
-  EXPECT_EQ(look_at_ring_place(*process_, inside)->access_error, EACCES);
-  EXPECT_FALSE(RingFile::make(procfs_, *process_, inside, {}));
+  EXPECT_EQ(look_at_ring_place(*process_, {inside})->access_error, EACCES);
+  EXPECT_FALSE(RingFile::make(procfs_, *process_, {inside}, {}));
 }
 
 TEST_F(RingPlaceTest, ThatWasReplacedStays) {
@@ -155,9 +188,9 @@ TEST_F(RingPlaceTest, ThatWasReplacedStays) {
 TEST_F(RingPlaceTest, IsRemovedFromTheDirectoryInWhichItWasMade) {
   const fs::path place = dir_ / "place", moved = dir_ / "moved";
   fs::create_directory(place);
-  own(place, user, 0755);
+  own(place, user, 0700);
   {
-    const auto made = RingFile::make(procfs_, *process_, place, {});
+    const auto made = RingFile::make(procfs_, *process_, {place}, {});
     ASSERT_TRUE(made) << made.error().why;
     fs::rename(place, moved);
     fs::create_directory(place);
@@ -188,12 +221,12 @@ TEST_F(RingPlaceTest, ThatIsAnothersByNowStays) {
 TEST_F(RingPlaceTest, IsNotMadeInADirectoryThatWasReplacedAfterTheLook) {
   const fs::path place = dir_ / "place", trap = dir_ / "trap";
   for (const auto& path : {place, trap}) fs::create_directory(path);
-  own(place, user, 0755);
+  own(place, user, 0700);
   own(trap, attacker, 0777);
-  ASSERT_TRUE(look_at_ring_place(*process_, place)->is_usable());
+  ASSERT_TRUE(look_at_ring_place(*process_, {place})->is_usable());
   fs::remove(place);
   fs::create_symlink(trap, place);
-  EXPECT_THAT(RingFile::make(procfs_, *process_, place, {}).error().why, HasSubstr("belongs to user 54321"));
+  EXPECT_THAT(RingFile::make(procfs_, *process_, {place}, {}).error().why, HasSubstr("belongs to user 54321"));
   EXPECT_TRUE(fs::is_empty(trap));
 }
 
@@ -208,9 +241,9 @@ TEST_F(RingPlaceTest, OfAProgramThatHasEndedIsRemoved) {
 }
 
 TEST_F(RingPlaceTest, IsSeenWhenItsNameIsTaken) {
-  EXPECT_TRUE(look_at_ring_place(*process_, dir_.path())->is_usable());
+  EXPECT_TRUE(look_at_ring_place(*process_, {dir_.path()})->is_usable());
   fs::create_symlink("nowhere", ring_);
-  EXPECT_TRUE(look_at_ring_place(*process_, dir_.path())->is_taken);
+  EXPECT_TRUE(look_at_ring_place(*process_, {dir_.path()})->is_taken);
 }
 
 TEST_F(RingPlaceTest, IsRemovedByItsNumberOnly) {

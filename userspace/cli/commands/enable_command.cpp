@@ -36,7 +36,7 @@ constexpr std::chrono::seconds spare_patience{5};
 struct EnableOptions : ProcessOptions {
   bool all = false;
   bool dry_run = false;
-  bool allow_confined = false;
+  bool allow_confined = false, allow_readable = false;
 };
 
 constexpr const char* enable_footer =
@@ -124,7 +124,8 @@ bool print(const EnableAnswer& answer) {
 }
 
 int run(const EnableOptions& options, Task task) {
-  auto enabler = Enabler::start({.allow_confined = options.allow_confined, .resumes_all = true});
+  auto enabler = Enabler::start(
+      {.allowed = {.confined = options.allow_confined, .readable = options.allow_readable}, .resumes_all = true});
   if (!enabler) return report(enabler.error());
   const auto patience = options.duration.value_or(default_patience);
   const std::vector<std::int32_t> pids = selected(options);
@@ -207,6 +208,10 @@ Subcommand add_enable_command(CLI::App& root) {
   app->add_flag("--allow-confined", options->allow_confined,
                 "also programs with a filter of system calls or a security profile: if its rules do not allow a "
                 "program to make its ring, the program ends");
+  app->add_flag(
+      "--allow-readable", options->allow_readable,
+      "also programs whose directory for the ring may be read by other users, who could keep the program from "
+      "ending");
   return {.app = app, .run = [options](const Invocation&) {
             return run_checked(*options, options->dry_run ? Task::check : Task::enable);
           }};
