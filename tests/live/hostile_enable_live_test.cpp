@@ -124,7 +124,7 @@ std::ostream& operator<<(std::ostream& out, const SharedPlace& place) {
 class PlantedInLive : public HostileEnableLive, public ::testing::WithParamInterface<SharedPlace> {
  protected:
   /// A program of this user that makes its ring in a place which others may write to.
-  Command victim(const std::string& name, uid_t user) const {
+  Command victim(const std::string& name, uid_t user) {
     using enum SharedPlace::Owner;
     const SharedPlace& place = GetParam();
     fs::path rings = fs::path("rings") / name;

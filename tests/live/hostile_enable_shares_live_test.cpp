@@ -25,7 +25,7 @@ namespace {
 
 class HostileEnableSharesLive : public HostileEnableLive {
  protected:
-  Process dozing(uid_t user) const {
+  Process dozing(uid_t user) {
     const std::string number = std::to_string(user);
     Command command = copied(program("dozing", {"5"}), "dozing-" + number);
     command.user = user;
