@@ -91,7 +91,8 @@ TEST_F(HostileEnableLive, OnlyRemovedRingsAreFreed) {
     std::vector<pid_t> pids;
     for (int number = 0; number < at_once && tried < tries(); ++number, ++tried) {
       const fs::path place = "try-" + std::to_string(tried);
-      const fs::path targets = make_directory(place / "targets", 0), files = make_directory(place / "own", nobody);
+      const fs::path targets = make_directory(place / "targets", 0, 0755),
+                     files = make_directory(place / "own", nobody);
       make_file(targets / "root", 0, 0644);
       make_file(targets / "other", victim_user, 0644);
       make_file(targets / "gone", victim_user, 0644);
@@ -142,7 +143,7 @@ class PlantedInLive : public HostileEnableLive, public ::testing::WithParamInter
 };
 
 TEST_P(PlantedInLive, NoProgramDiesAndNoFileIsWritten) {
-  const fs::path own = make_directory("own", nobody), targets = make_directory("targets", 0);
+  const fs::path own = make_directory("own", nobody), targets = make_directory("targets", 0, 0755);
   // All kinds of files are put there by a signal, since their number is odd.
   constexpr std::array ways{"signal", "creation", "signal", "flicker"};
   int died = 0, written = 0, victims_count = 0;
