@@ -274,7 +274,6 @@ bool PerfStacks::parse(std::span<const std::byte> record, rtev_stack& stack, std
   if (stack.tid == stack.tgid) {
     stack.domain = 0;
     stack.role = RTEV_ROLE_MUTATOR;
-    stack.flags |= RTEV_STACK_HOLDS_LOCK;
   }
   if (cursor.take<std::uint64_t>() == PERF_SAMPLE_REGS_ABI_64) {
     for (std::size_t i = 0; i < static_cast<std::size_t>(std::popcount(register_mask)); ++i)

@@ -16,7 +16,8 @@
 namespace rtev::kernel {
 
 /// Only threads on a CPU are sampled. Of a thread in C code the stack of OCaml is not copied: it is elsewhere. Which
-/// domain a thread runs is unknown, but for the main one, which runs domain 0. One thread.
+/// domain a thread runs is unknown, but for the main one, which runs domain 0, and whether it holds the domain's lock.
+/// One thread.
 class PerfStacks final : public StackSource {
  public:
   /// The error says what forbids it, and what would allow it.

@@ -101,10 +101,15 @@ const StackFrame& StackTable::innermost_ocaml(StackIndex stack) const {
   return found != nullptr ? *found : frame(frame_of(stack));
 }
 
-bool StackTable::is_complete(StackIndex stack) const {
+FrameKind StackTable::outermost(StackIndex stack) const {
   FrameKind outermost = FrameKind::unknown;
   for_each_frame(stack, [&](FrameIndex, const StackFrame& frame) { outermost = frame.kind; });
-  return outermost != FrameKind::unknown && outermost != FrameKind::cut;
+  return outermost;
+}
+
+bool StackTable::is_complete(StackIndex stack) const {
+  const FrameKind kind = outermost(stack);
+  return kind != FrameKind::unknown && kind != FrameKind::cut;
 }
 
 bool StackTable::restore_frame(FrameIndex index, const StackFrame& frame) {

@@ -84,7 +84,9 @@ class StackTable {
 
   /// The innermost frame that is OCaml's; the innermost one if there is none.
   const StackFrame& innermost_ocaml(StackIndex stack) const;
-  /// False if its outermost frame is unknown or cut, or if it is empty.
+  /// Of its outermost frame: unknown if it is empty.
+  FrameKind outermost(StackIndex stack) const;
+  /// False if that is unknown or cut.
   bool is_complete(StackIndex stack) const;
 
   // For a recording, with the numbers that it has there. False beyond the limits.

@@ -63,6 +63,7 @@ TEST(PerfStacks, ASampleIsAStack) {
   EXPECT_EQ(stack.weight, 10'000'000u);
   EXPECT_EQ(stack.cpu, 3u);
   EXPECT_EQ(stack.domain, 0) << "the main thread runs domain 0";
+  EXPECT_EQ(stack.flags & RTEV_STACK_HOLDS_LOCK, 0) << "in C code it may have given it up";
 #if defined(__x86_64__)
   EXPECT_EQ(stack.registers[3], 1'001u) << "rbx";
   EXPECT_EQ(stack.registers[16], 1'008u) << "rip";

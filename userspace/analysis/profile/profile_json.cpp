@@ -29,6 +29,7 @@ class Json {
       json_.member("unknown_process", report_.unknown_process);
       json_.member("dropped", known_count(report_.dropped, report_.truncated));
       json_.member("without_room", report_.without_room);
+      json_.member("cut", report_.cut);
       if (report_.kind == SampleKind::allocation) {
         allocations();
         rows("sites", report_.lines);

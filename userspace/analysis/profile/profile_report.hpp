@@ -117,6 +117,7 @@ struct ProfileReport {
   std::uint64_t incomplete = 0;                    ///< samples whose stack lacks its outer part
   std::uint64_t unknown_process = 0;               ///< samples
   std::uint64_t dropped = 0;                       ///< samples of its kind that are missing
+  std::uint64_t cut = 0;                           ///< of these: since that was not copied
   std::uint64_t undecided = 0;                     ///< samples of spans whose length is unknown; in no figure
   std::uint64_t without_room = 0;                  ///< samples whose stacks were not kept
   std::array<std::uint64_t, 3> samples_of_kind{};  ///< in the stream, by SampleKind

@@ -292,7 +292,8 @@ void Profile::add_entries(ProfileReport& report, const Registry& registry) const
   std::vector<ProcessIndex> by_index{0};
   report.processes.emplace_back();
   report.entries.reserve(fold_.values().size());
-  std::unordered_map<StackIndex, bool> complete, below_entry;
+  std::unordered_map<StackIndex, FrameKind> outermosts;
+  std::unordered_map<StackIndex, bool> below_entry;
   std::uint32_t unphased = 0;  ///< label of what is in the GC, and in no phase
   std::uint64_t weight = 0;
   // The order of a hash table is none that a report should have.
@@ -338,9 +339,11 @@ void Profile::add_entries(ProfileReport& report, const Registry& registry) const
                               .side = key.side,
                               .in_gc = in_gc,
                               .value = value});
-    const auto [is_complete, is_unseen] = complete.try_emplace(key.stack, false);
-    if (is_unseen) is_complete->second = registry.stacks().is_complete(key.stack);
-    if (!is_complete->second) report.incomplete += value.samples;
+    const auto [outermost, is_unseen] = outermosts.try_emplace(key.stack);
+    if (is_unseen) outermost->second = registry.stacks().outermost(key.stack);
+    if (outermost->second == FrameKind::cut) report.cut += value.samples;
+    if (outermost->second == FrameKind::cut || outermost->second == FrameKind::unknown)
+      report.incomplete += value.samples;
     weight |= value.weight;
   }
   if (options_.kind == SampleKind::allocation) {

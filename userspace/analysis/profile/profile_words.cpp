@@ -89,10 +89,12 @@ void add_sample_notes(TextBuffer& out, const ProfileReport& report) {
     line(fmt::format("warning: {} of {} dropped: there were too many at once", Percent{report.dropped, taken},
                      counted(taken)));
   constexpr std::uint64_t few = 200;  // 1 in so many stacks
-  if (report.incomplete > samples / few)
-    line(fmt::format(
-        "{} of the stacks lack their outer part (too deep, or no symbols or unwinding tables): TOTAL is too low",
-        Percent{report.incomplete, samples}));
+  if (report.cut > samples / few)
+    line(fmt::format("{} of the stacks end in [cut], as what follows was not copied: TOTAL is too low",
+                     Percent{report.cut, samples}));
+  if (const std::uint64_t unknown = report.incomplete - report.cut; unknown > samples / few)
+    line(fmt::format("{} of the stacks end in [unknown], as nothing says who called that code: TOTAL is too low",
+                     Percent{unknown, samples}));
   if (report.unknown_process > 0) line(fmt::format("{} of unknown processes", counted(report.unknown_process)));
   if (report.undecided > 0)
     line(fmt::format("{} in no figure: how long what they lie in took is unknown", counted(report.undecided)));

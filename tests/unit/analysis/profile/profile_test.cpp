@@ -53,6 +53,7 @@ TEST_F(ProfileTest, StacksThatNeverBecameKnownAreIncomplete) {
   samples(200, {"[cut]", "App.run:1"}, 2);
   const ProfileReport found = report();
   EXPECT_EQ(found.incomplete, 3u);
+  EXPECT_EQ(found.cut, 2u);
   EXPECT_THAT(functions_of(found), ElementsAre("App.run 2/2", "[unknown] 1/1", "[cut] 0/2"));
 }
 

@@ -36,6 +36,12 @@ Sample sample_of(const rtev_stack& record, ProcessIndex process, StackIndex stac
           .zero = {}};
 }
 
+/// Where the kernel side does not know the lock: code of OCaml runs with that of its domain only.
+bool holds_lock(const Sample& sample, const rtev_stack& record, const StackTable& stacks) {
+  return sample.holds_lock || ((record.flags & RTEV_STACK_NO_LAYOUT) != 0 && sample.domain >= 0 &&
+                               stacks.frame(stacks.frame_of(sample.stack)).kind == FrameKind::ocaml);
+}
+
 constexpr Source samples{0, sample_stream};
 
 LossReason reason_of(rtev_stack_kind kind) {
@@ -93,9 +99,11 @@ void StackStager::take(const rtev_stack& record, std::span<const std::byte> payl
   if (!image || record.time_ns < image->began_ns) return;
   const CodeSpaces::Process process{.index = image->index, .pid = pid, .user = image->user};
   switch (record.kind) {
-    case RTEV_STACK_ON_CPU:
-      return push(record.time_ns, SampleKind::on_cpu,
-                  sample_of(record, process.index, stack_of(record, payload, process)));
+    case RTEV_STACK_ON_CPU: {
+      Sample sample = sample_of(record, process.index, stack_of(record, payload, process));
+      sample.holds_lock = holds_lock(sample, record, context_.registry.stacks());
+      return push(record.time_ns, SampleKind::on_cpu, sample);
+    }
     case RTEV_STACK_ALLOCATION:
       return push(record.time_ns, SampleKind::allocation,
                   sample_of(record, process.index, stack_of(record, payload, process)));
