@@ -332,6 +332,17 @@ TEST_F(RootlessLive, AProcessOfAnotherUserIsRefused) {
                                  HasSubstr("belongs to root"), HasSubstr("hint: ")));
 }
 
+TEST_F(RootlessLive, AHiddenProcessOfAnotherUserIsRefused) {
+  Process foreign(with_events("busy_alloc"), "ready");
+  Place hidden = plain_user;
+  const Strings mount{"unshare", "--mount", "sh", "-c", "mount -t proc -o hidepid=2 proc /proc && exec \"$@\"", "sh"};
+  hidden.wrapper.insert(hidden.wrapper.begin(), mount.begin(), mount.end());
+  const Outcome outcome = run_in(hidden, {"-p", std::to_string(foreign.pid()), "-d", "1ms"});
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("cannot trace process " + std::to_string(foreign.pid())),
+                                 HasSubstr("/proc does not show it"), HasSubstr("hint: ")));
+}
+
 TEST_F(RootlessLive, PsListsProcessesOfTheUser) {
   covers("place", "ps of a plain user");
   Process foreign(with_events("busy_alloc"), "ready");

@@ -86,7 +86,7 @@ std::string no_events_message(std::string_view command, const Registry& registry
   if (std::ranges::empty(registry.processes()))
     return fmt::format(
         "rtev-bpf: no OCaml 5 program was seen in {}, so there are no runtime events\n"
-        "hint: OCaml 4 has none; what other services start for it is seen without -- CMD\n",
+        "hint: OCaml 4 has none; processes that a service starts on its behalf are seen without -- CMD\n",
         Escaped{command});
   return fmt::format(
       "rtev-bpf: {} wrote no runtime events: its OCaml runtime made no ring\n"

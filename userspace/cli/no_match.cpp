@@ -110,7 +110,7 @@ Error no_match_error(const ProcessOptions& unmatched, const Processes& processes
 
 std::string not_looked_at_message(const ProcessOptions& options) {
   return fmt::format(
-      "rtev-bpf: whether a program matches {} is unknown: the host was too busy to look at all programs\n"
+      "rtev-bpf: whether a program matches {} is unknown: the trace ended before all programs had been looked at\n"
       "hint: trace for longer, or start fewer tracers at a time\n",
       selection_of(options));
 }

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 #include <linux/capability.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -45,12 +47,15 @@ Result<void> check_selection(const TraceOptions& options, const Invocation& invo
   for (const std::int32_t pid : options.pids) {
     // /proc shows a process as root's if its user may not look into it.
     struct stat status{};
-    if (::stat(fmt::format("/proc/{}", pid).c_str(), &status) != 0 || status.st_uid == ::geteuid() ||
-        has_capability(CAP_SYS_PTRACE))
-      continue;
+    const bool is_shown = ::stat(fmt::format("/proc/{}", pid).c_str(), &status) == 0;
+    // With hidepid /proc shows users only their own ones.
+    const bool is_hidden = !is_shown && errno == ENOENT && ::kill(pid, 0) != 0 && errno == EPERM;
+    const bool is_own = is_shown && (status.st_uid == ::geteuid() || has_capability(CAP_SYS_PTRACE));
+    if (is_own || (!is_shown && !is_hidden)) continue;
     return std::unexpected(Error{.what = "cannot trace process",
                                  .subject = std::to_string(pid),
-                                 .why = "it belongs to " + name_of_user(status.st_uid),
+                                 .why = is_hidden ? "it belongs to another user, and /proc does not show it"
+                                                  : "it belongs to " + name_of_user(status.st_uid),
                                  .hint = "without root, only processes of your own can be traced"});
   }
   return {};
