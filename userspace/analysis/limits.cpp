@@ -84,6 +84,7 @@ LimitCheck::LimitCheck(Sink& sink, std::vector<Limit> limits, std::function<Limi
 }
 
 void LimitCheck::header(const RunHeader& header) {
+  not_recorded_ = header.not_recorded;
   if (stats_) stats_->header(header);
   sink_.header(header);
 }
@@ -114,8 +115,9 @@ void LimitCheck::summary(const RunSummary& summary, const Registry& registry) {
   const StatsReport report = stats_ ? stats_->report(registry) : StatsReport();
   const LimitedDurations durations = limited_ ? limited_() : this->durations(registry);
   for (const Limit& limit : limits_) {
-    const std::string why_none =
-        limit.figure == Limit::Figure::gc_share ? why_no_programs(registry) : durations.why_none;
+    const bool needs_phases = limit.figure == Limit::Figure::gc_share || !limited_;
+    std::string why_none = limit.figure == Limit::Figure::gc_share ? why_no_programs(registry) : durations.why_none;
+    if (needs_phases && not_recorded_.has_phases()) why_none = not_recorded_.text({EventKind::begin});
     if (!why_none.empty())
       failures_.push_back(fmt::format("nothing was measured for '{}': {}", Escaped{limit.text}, why_none));
     else if (auto text = check(limit, durations.all, report))

@@ -82,6 +82,7 @@ class LimitCheck final : public ForwardingSink, private PauseListener {
   static constexpr std::size_t max_processes = 1024;
 
   std::vector<Limit> limits_;
+  NotRecorded not_recorded_{};
   std::function<LimitedDurations()> limited_;
   PauseFinder finder_;
   std::map<ProcessIndex, Program> programs_;

@@ -39,6 +39,7 @@ void add_head(JsonWriter& json, std::string_view type, const Report& report) {
   add_type(json, type, report.version);
   add_span(json, report);
   json.member("truncated", report.truncated);
+  if (!report.not_recorded.selection.empty()) json.values("not_recorded", report.not_recorded.words());
 }
 
 inline void add_split(JsonWriter& json, std::string_view key, const TimeSplit& time) {

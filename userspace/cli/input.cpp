@@ -294,6 +294,8 @@ int Input::read(Sink& sink, bool for_analysis) {
   if (selection.is_empty()) return report(missing);
   if (!options_.quiet && !all_match)
     say(fmt::format("rtev-bpf: warning: {}\nhint: {}\n", missing.message(), missing.hint));
+  if (const std::string left_out = selection.not_recorded().text(); !left_out.empty() && !options_.quiet)
+    say(fmt::format("rtev-bpf: {}: {}\n", escaped(name_), left_out));
   if (!end->note.empty() && !options_.quiet)
     say(fmt::format("rtev-bpf: {} is truncated: {}\n", escaped(name_), end->note));
   return exit_ok;

@@ -16,6 +16,7 @@ inline void add_run(JsonWriter& json, const RunHeader& header) {
   json.member("clock", "monotonic");
   json.member("start", header.start_ns);
   json.member("start_realtime", header.start_realtime_ns);
+  if (!header.not_recorded.selection.empty()) json.values("not_recorded", header.not_recorded.words());
 }
 
 inline void add_counts(JsonWriter& json, const RunSummary& summary) {

@@ -84,6 +84,9 @@ Result<void> MetadataReader::header(const Object& object) {
   }
   header_fields(header_, values);
   if (values.has("shown_from")) header_.shown_from_ns = values.number<std::uint64_t>("shown_from");
+  if (values.has("selection")) {
+    header_.not_recorded = {.selection = values.text("selection"), .kinds = values.number<std::uint64_t>("left_out")};
+  }
   if (!values.complete()) return incomplete(metadata_header);
   has_header_ = true;
   return {};

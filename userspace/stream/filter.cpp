@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "stream/filter.hpp"
 
+#include <fmt/core.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -12,27 +13,6 @@
 namespace rtev {
 namespace {
 
-struct KindWord {
-  std::string_view word;
-  std::vector<EventKind> kinds;
-};
-
-const std::vector<KindWord>& kind_words() {
-  using enum EventKind;
-  static const std::vector<KindWord> words{
-      {"phase", {begin, end}},
-      {"counter", {counter}},
-      {"alloc", {alloc}},
-      {"lifecycle", {lifecycle}},
-      {"user", {user_unit, user_int, user_begin, user_end, user_custom}},
-      {"process", {process}},
-      {"switch", {sched_switch}},
-      {"wakeup", {wakeup}},
-      {"sample", {sample}},
-  };
-  return words;
-}
-
 /// Names in the cache of verdicts before it is cleared: programs choose the names.
 constexpr std::size_t max_verdicts = 1 << 16;
 
@@ -40,6 +20,7 @@ constexpr std::size_t max_verdicts = 1 << 16;
 
 Result<EventFilter> EventFilter::parse(std::string_view list) {
   EventFilter filter;
+  filter.list_ = list;
   filter.kinds_[static_cast<std::size_t>(EventKind::lost)] = true;
   while (true) {
     const std::size_t comma = list.find(',');
@@ -63,6 +44,12 @@ Result<EventFilter> EventFilter::parse(std::string_view list) {
   filter.unmatched_ = filter.names_.size();
   filter.matched_.resize(filter.unmatched_);
   return filter;
+}
+
+void EventFilter::add_to(NotRecorded& not_recorded) const {
+  not_recorded.selection += fmt::format("{}--events {}", not_recorded.selection.empty() ? "" : " ", list_);
+  for (std::size_t kind = 0; kind < event_kind_count; ++kind)
+    if (!kinds_[kind]) not_recorded.kinds.set(kind);
 }
 
 const std::vector<std::string>& EventFilter::all_kinds() {
@@ -140,6 +127,12 @@ RunSummary PartialSink::counted(RunSummary summary) const {
   return summary;
 }
 
+void FilterSink::header(const RunHeader& header) {
+  RunHeader partial = header;
+  filter_.add_to(partial.not_recorded);
+  sink_.header(partial);
+}
+
 void FilterSink::consume(const Batch& batch, const Registry& registry) {
   accepted_.clear();
   for (const Event& event : batch.events()) {
@@ -154,6 +147,7 @@ void FilterSink::summary(const RunSummary& summary, const Registry& registry) {
 
 void Selection::header(const RunHeader& header) {
   bounds_ = options_.window.in(header);
+  not_recorded_ = header.not_recorded;
   run_ = {.start_ns = header.start_ns, .end_ns = header.start_ns, .start_realtime_ns = header.start_realtime_ns};
   RunHeader selected = header;
   if (bounds_.begin_ns > header.start_ns) selected.shown_from_ns = bounds_.begin_ns;

@@ -33,6 +33,8 @@ class EventFilter {
   static Result<EventFilter> parse(std::string_view list);
 
   bool accepts(const Event& event, const Registry& registry);
+  /// Adds what it leaves out.
+  void add_to(NotRecorded& not_recorded) const;
 
   /// The words for kinds.
   static const std::vector<std::string>& all_kinds();
@@ -54,6 +56,7 @@ class EventFilter {
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };
+  std::string list_;
   std::array<bool, event_kind_count> kinds_{};
   std::vector<std::string> kind_words_;
   std::vector<std::string> names_;  ///< all words that are no kinds, as they are
@@ -88,6 +91,7 @@ class FilterSink final : public PartialSink {
  public:
   FilterSink(Sink& sink, EventFilter filter) : PartialSink(sink), filter_(std::move(filter)) {}
 
+  void header(const RunHeader& header) override;
   void consume(const Batch& batch, const Registry& registry) override;
   void summary(const RunSummary& summary, const Registry& registry) override;
 
@@ -131,6 +135,8 @@ class Selection final : public PartialSink {
   const Processes& processes() const { return processes_; }
   /// After the summary, if all of the run was before the window, or after it: the run.
   const std::optional<RunSpan>& missed_run() const { return missed_run_; }
+  /// Of the stream that it selects from.
+  const NotRecorded& not_recorded() const { return not_recorded_; }
 
  private:
   static constexpr std::size_t max_processes = 100;
@@ -153,6 +159,7 @@ class Selection final : public PartialSink {
   Processes processes_;
   RunSpan run_{};
   std::optional<RunSpan> missed_run_;
+  NotRecorded not_recorded_;
   bool sees_all_ = false;            ///< a switch of two untracked threads was seen: the stream has all switches
   std::vector<std::byte> payloads_;  ///< of the batch, if some had to be changed
 };

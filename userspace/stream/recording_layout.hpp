@@ -38,7 +38,7 @@
 //   rtev:threads_gone  the reader's table of threads is emptied
 //   rtev:frame      address = index: a StackFrame
 //   rtev:stack      address = index: the frame and the caller of a stack. It may follow the samples that refer to it
-//   rtev:header     RunHeader; before any event
+//   rtev:header     RunHeader; before any event. NotRecorded and "shown_from" only if there are such
 //   rtev:argument   a piece of an argument of its command line, and whether the next object continues it
 //   rtev:list       the processes after it are those of the summary
 //   rtev:others     Registry::Others

@@ -12,6 +12,7 @@
 
 #include "rtev/error.hpp"
 #include "rtev/event.hpp"
+#include "stream/not_recorded.hpp"
 #include "stream/registry.hpp"
 
 namespace rtev {
@@ -26,6 +27,7 @@ struct RunHeader {
   std::uint64_t start_ns = 0;           ///< CLOCK_MONOTONIC when tracing began
   std::uint64_t start_realtime_ns = 0;  ///< CLOCK_REALTIME of the same moment; 0: unknown
   std::uint64_t shown_from_ns = 0;      ///< of a part of a recording that begins after start_ns; 0: none
+  NotRecorded not_recorded{};
 
   /// Where what is shown begins.
   std::uint64_t begin_ns() const { return shown_from_ns != 0 ? shown_from_ns : start_ns; }

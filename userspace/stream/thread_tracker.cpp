@@ -76,6 +76,7 @@ void ThreadTracker::add(std::uint64_t time_ns, const Wakeup& wakeup) {
   if (!wakeup.woken.tracked || is_blind(time_ns)) return;
   ThreadEntry* const thread = find_or_track(wakeup.woken, time_ns);
   if (!thread || time_ns < thread->interval.begin_ns || thread->interval.state == ThreadState::runnable) return;
+  if (cpus_.empty()) return;  // without switches it is unknown when it got a CPU
   if (thread->interval.state == ThreadState::on_cpu) {
     thread->woken_early = wakeup.by;
     return;

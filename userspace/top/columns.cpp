@@ -47,6 +47,11 @@ std::string change(const std::optional<double>& bytes) {
   return (*bytes < 0 ? "-" : "+") + size(std::abs(*bytes));
 }
 
+/// Of a count; unknown where it is 0 and its events are not known.
+std::string rate(const ProcessFigures& process, std::uint64_t count, bool is_known) {
+  return count == 0 && !is_known ? "-" : rate(process.per_second(count));
+}
+
 double number(std::uint64_t count) {
   return static_cast<double>(count);
 }
@@ -79,7 +84,8 @@ constexpr std::array columns{
     Column{"CPU%", "time that its threads were on a CPU; 100: one CPU, all the time", 6, false, 2,
            [](Process p) { return percent(p.cpu_share); }, [](Process p) { return p.cpu_share.value_or(0); }, 0},
     Column{"GC%", "time in pauses, of the time of its domains", 6, false, 1,
-           [](Process p) { return percent(p.gc_share); }, [](Process p) { return p.gc_share; }, half},
+           [](Process p) { return p.gc_share > 0 || p.knows_phases ? percent(p.gc_share) : "-"; },
+           [](Process p) { return p.gc_share; }, half},
     Column{"WAIT%", "time that its threads waited for a CPU; 100: one thread, all the time", 6, false, 4,
            [](Process p) { return percent(p.wait_share); }, [](Process p) { return p.wait_share.value_or(0); }, half},
     Column{"P50", "length of pauses that half of them do not exceed", 7, false, 13,
@@ -88,15 +94,18 @@ constexpr std::array columns{
            [](Process p) { return number(p.p99_ns); }, 0},
     Column{"WORST", "longest pause", 7, false, 0, [](Process p) { return time(p.worst_ns); },
            [](Process p) { return number(p.worst_ns); }, long_pause_ns},
-    Column{"STW/s", "stop-the-world sections", 6, false, 15, [](Process p) { return rate(p.per_second(p.sections)); },
-           nullptr, 0},
+    Column{"STW/s", "stop-the-world sections", 6, false, 15,
+           [](Process p) { return rate(p, p.sections, p.knows_phases); }, nullptr, 0},
     Column{"ARRIVE", "longest time until all domains had arrived in one", 7, false, 11,
            [](Process p) { return time(p.arrival_ns); }, [](Process p) { return number(p.arrival_ns); }, 0},
     Column{"MINOR/s", "minor collections", 7, false, 10,
-           [](Process p) { return rate(p.per_second(p.minor_collections)); }, nullptr, 0},
+           [](Process p) { return rate(p, p.minor_collections, p.knows_phases); }, nullptr, 0},
     Column{"MAJOR/s", "ends of major cycles", 7, false, 12,
-           [](Process p) { return rate(p.per_second(p.major_cycles)); }, nullptr, 0},
-    Column{"ALLOC/s", "what it allocated", 7, false, 3, [](Process p) { return size(p.per_second(p.allocated_bytes)); },
+           [](Process p) { return rate(p, p.major_cycles, p.knows_phases); }, nullptr, 0},
+    Column{"ALLOC/s", "what it allocated", 7, false, 3,
+           [](Process p) {
+             return p.allocated_bytes > 0 || p.knows_counters ? size(p.per_second(p.allocated_bytes)) : "-";
+           },
            [](Process p) { return p.per_second(p.allocated_bytes); }, 0},
     Column{"PROMO%", "what was promoted to the major heap, of what was allocated in minor heaps", 6, false, 14,
            [](Process p) { return percent(p.promoted_share); }, nullptr, 0},

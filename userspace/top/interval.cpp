@@ -12,6 +12,8 @@ void ProcessFigures::add(const ProcessFigures& other) {
     if (known) sum = sum.value_or(0) + *known;
   };
   ended &= other.ended;
+  knows_phases &= other.knows_phases;
+  knows_counters &= other.knows_counters;
   processes += other.processes;
   add_known(cpu_share, other.cpu_share);
   add_known(wait_share, other.wait_share);

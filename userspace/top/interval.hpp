@@ -19,8 +19,10 @@ struct ProcessFigures {
   std::uint32_t program = 0;    ///< the same for all processes of a program
   std::uint64_t processes = 1;  ///< that these figures are of
   std::int32_t pid = 0;
-  std::string comm{};                 ///< any bytes: escape it
-  bool has_events = true;             ///< false: they are off, and what they tell is not known
+  std::string comm{};      ///< any bytes: escape it
+  bool has_events = true;  ///< false: they are off, and what they tell is not known
+  /// What these tell; false also where --events left them out.
+  bool knows_phases = true, knows_counters = true;
   std::string version{};              ///< of OCaml, likewise
   bool ended = false;                 ///< in this interval
   std::uint64_t interval_ns{};        ///< the time that the figures are of
@@ -86,6 +88,7 @@ struct Interval {
   std::uint64_t elapsed_ns = 0;   ///< since the start of the run
   std::uint64_t length_ns = 0;
   bool is_partial = false;                  ///< the stream ended before the interval did
+  bool is_truncated = false;                ///< it ended there since the end of the recording is missing
   std::vector<ProcessFigures> processes{};  ///< that run, or ended in the interval, by index
   std::vector<ProcessFigures> programs{};   ///< sums over the processes of programs with more than some, by program
   std::uint64_t events = 0, lost_words = 0;

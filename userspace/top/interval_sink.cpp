@@ -76,6 +76,7 @@ void IntervalSink::advance(std::uint64_t time_ns, const Registry& registry) {
 void IntervalSink::summary(const RunSummary& summary, const Registry& registry) {
   const std::uint64_t end_ns = std::max(summary.end_ns, now_ns_);
   end_intervals(end_ns, registry);
+  is_truncated_ = !summary.complete;
   if (end_ns > begin_ns_ && now_ns_ > begin_ns_) end_interval(end_ns, registry);
   registry_ = nullptr;
 }
@@ -118,6 +119,7 @@ void IntervalSink::end_interval(std::uint64_t time_ns, const Registry& registry)
   for (const auto& [index, info] : registry.indexed_processes()) newest[info.pid] = std::max(newest[info.pid], index);
   const StatsReport report = stats_.report(registry);
   interval.is_partial = interval.length_ns < options_.interval_ns;
+  interval.is_truncated = is_truncated_;
   std::unordered_map<std::int32_t, const ProcessStats*> shown;
   for (const ProcessStats& process : report.processes) {
     const auto index = newest.find(process.pid);
@@ -198,11 +200,14 @@ ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& 
   Before& before = before_[index];
   const StatsFigures &now = process.figures, &then = before.figures;
   const std::uint64_t interval_ns = rise(time_ns, begin_ns_);
+  const bool has_events = process.has_ring || process.domain_count() > 0;
   ProcessFigures figures{.index = index,
                          .program = program_of(process),
                          .pid = process.pid,
                          .comm = process.comm,
-                         .has_events = process.has_ring || process.domain_count() > 0,
+                         .has_events = has_events,
+                         .knows_phases = has_events && !header_.not_recorded.has_phases(),
+                         .knows_counters = has_events && !header_.not_recorded.has_counters(),
                          .version = process.version,
                          .ended = process.ended,
                          .interval_ns = interval_ns};

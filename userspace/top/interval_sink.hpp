@@ -117,6 +117,7 @@ class IntervalSink final : public Sink, private PauseConsumer {
   std::size_t with_causes_ = 0;
   std::uint64_t dropped_ = 0;
   RunHeader header_{};
+  bool is_truncated_ = false;   ///< the stream ended, and the recording lacks its end
   std::uint64_t begin_ns_ = 0;  ///< of the interval
   std::uint64_t next_ns_ = 0;   ///< its end
   std::uint64_t now_ns_ = 0;    ///< newest time seen

@@ -23,19 +23,21 @@ void add_figures(JsonWriter& json, const ProcessFigures& figures) {
   json.member("ended", figures.ended);
   json.member("domains", figures.domains);
   json.member("cpu_share", figures.cpu_share);
-  json.member("gc_share", figures.gc_share);
+  const auto of_phases = [&](std::uint64_t count) { return known_count(count, !figures.knows_phases); };
+  json.member("gc_share",
+              figures.gc_share > 0 || figures.knows_phases ? std::optional{figures.gc_share} : std::nullopt);
   json.member("runnable_share", figures.wait_share);
-  json.member("pauses", figures.pauses);
-  json.member("p50_ns", figures.p50_ns);
-  json.member("p99_ns", figures.p99_ns);
-  json.member("worst_ns", figures.worst_ns);
-  json.member("stw_led", figures.sections);
-  json.member("stw_arrival_ns", figures.arrival_ns);
+  json.member("pauses", of_phases(figures.pauses));
+  json.member("p50_ns", of_phases(figures.p50_ns));
+  json.member("p99_ns", of_phases(figures.p99_ns));
+  json.member("worst_ns", of_phases(figures.worst_ns));
+  json.member("stw_led", of_phases(figures.sections));
+  json.member("stw_arrival_ns", of_phases(figures.arrival_ns));
   json.key("collections").object([&] {
-    json.member("minor", figures.minor_collections);
-    json.member("major_cycles", figures.major_cycles);
+    json.member("minor", of_phases(figures.minor_collections));
+    json.member("major_cycles", of_phases(figures.major_cycles));
   });
-  json.member("allocated_bytes", figures.allocated_bytes);
+  json.member("allocated_bytes", known_count(figures.allocated_bytes, !figures.knows_counters));
   json.member("promoted_share", figures.promoted_share);
   json.member("heap_bytes", figures.heap_bytes);
   json.member("live_share", figures.live_share);
@@ -61,6 +63,7 @@ std::string totals_text(const Interval& interval) {
   std::string text =
       fmt::format("{}{}, {} events/s", Counted{interval.processes.size(), "OCaml process", "OCaml processes"},
                   off > 0 ? fmt::format(", {} with events off (--enable)", off) : "", Grouped{rate});
+  if (interval.is_truncated) text += ", then the recording is truncated";
   if (interval.is_partial) text += fmt::format(", of the last {} only", Duration{interval.length_ns});
   if (interval.lost_words > 0) text += fmt::format(", {} lost!", Counted{interval.lost_words, "word", "words"});
   if (interval.dropped > 0)
@@ -93,6 +96,8 @@ std::string interval_json(const Interval& interval, const RunHeader& run, const 
                         .end_ns = interval.time_ns,
                         .run_ns = run.start_ns,
                         .run_realtime_ns = run.start_realtime_ns});
+    json.member("truncated", interval.is_truncated);
+    if (!run.not_recorded.selection.empty()) json.values("not_recorded", run.not_recorded.words());
     json.member("scheduler_dropped", interval.dropped);
     if (!interval.worst.empty()) json.member("longest_pause", std::string_view(interval.worst));
     json.key("processes").array([&] {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -12,8 +14,12 @@
 #include "analysis/spans/spans_sink.hpp"
 #include "analysis/stalls/stalls_sink.hpp"
 #include "analysis/stats/stats_sink.hpp"
+#include "analysis/summary/summary_sink.hpp"
 #include "analysis/tasks/tasks_sink.hpp"
+#include "formats/csv/csv_sink.hpp"
+#include "formats/report/html_report.hpp"
 #include "formats/text/run_summary.hpp"
+#include "stream/filter.hpp"
 #include "unit/analysis/scheduling.hpp"
 #include "unit/recording/recording.hpp"
 
@@ -83,24 +89,29 @@ std::string recording_of_all_kinds() {
 
 using Reports = std::map<std::string, nlohmann::json>;
 
+/// Calls `report` with the registry and the summary of a recording that `sink` has read.
+void read_recording(std::string_view file, Sink& sink, std::function<void(const RunSummary&, const Registry&)> report) {
+  struct AtEnd final : ForwardingSink {
+    using ForwardingSink::ForwardingSink;
+    void summary(const RunSummary& summary, const Registry& registry) override {
+      sink_.summary(summary, registry);
+      done(summary, registry);
+    }
+    std::function<void(const RunSummary&, const Registry&)> done;
+  } at_end(sink);
+  at_end.done = std::move(report);
+  Replay reader(at_end);
+  static_cast<void>(reader.feed(bytes_of(file)));  // some cannot be read to the end
+  EXPECT_TRUE(reader.finish());
+}
+
 Reports reports_of(std::string_view file) {
   Reports reports;
   const auto replay = [&](Sink& sink, auto&& report) {
-    struct AtEnd final : ForwardingSink {
-      using ForwardingSink::ForwardingSink;
-      void summary(const RunSummary& summary, const Registry& registry) override {
-        sink_.summary(summary, registry);
-        done(registry);
-      }
-      std::function<void(const Registry&)> done;
-    } at_end(sink);
-    at_end.done = [&](const Registry& registry) {
+    read_recording(file, sink, [&](const RunSummary&, const Registry& registry) {
       const auto json = nlohmann::json::parse(report(registry));
       reports[json["type"]] = json;
-    };
-    Replay reader(at_end);
-    static_cast<void>(reader.feed(bytes_of(file)));  // some cannot be read to the end
-    EXPECT_TRUE(reader.finish());
+    });
   };
   StringOutput no_output;
   Latency latency({}, no_output);
@@ -119,6 +130,53 @@ Reports reports_of(std::string_view file) {
   replay(profile, [&](const Registry& registry) { return profile_json(profile.report(registry)); });
   reports["dump"] = nlohmann::json::parse(lines_of(replayed(file).lines).back());
   return reports;
+}
+
+/// What people and tables get, by name.
+std::map<std::string, std::string> texts_of(std::string_view file) {
+  std::map<std::string, std::string> texts;
+  StringOutput no_output;
+  for (const bool full : {false, true}) {
+    const std::string suffix = full ? " --full" : "";
+    Latency latency({.full = full}, no_output);
+    read_recording(file, latency, [&](const RunSummary&, const Registry& registry) {
+      texts["latency" + suffix] = latency.report_text(registry);
+    });
+    Pauses pauses({.top = 3, .full = full});
+    read_recording(file, pauses,
+                   [&](const RunSummary&, const Registry&) { texts["pauses" + suffix] = pauses.report_text(); });
+    Stats stats({.full = full});
+    read_recording(file, stats, [&](const RunSummary&, const Registry& registry) {
+      texts["stats" + suffix] = stats.report_text(registry);
+    });
+    Spans spans({.pattern = "*", .full = full});
+    read_recording(file, spans,
+                   [&](const RunSummary&, const Registry&) { texts["spans" + suffix] = spans.report_text(); });
+    Stalls stalls({.min_ns = 5 * ms, .full = full});
+    read_recording(file, stalls,
+                   [&](const RunSummary&, const Registry&) { texts["stalls" + suffix] = stalls.report_text(); });
+    Tasks tasks({.full = full});
+    read_recording(file, tasks,
+                   [&](const RunSummary&, const Registry&) { texts["tasks" + suffix] = tasks.report_text(); });
+    Profile profile({.full = full});
+    read_recording(file, profile, [&](const RunSummary& run, const Registry& registry) {
+      texts["profile" + suffix] = profile_text(profile.report(registry));
+      texts["messages" + suffix] = summary_text(run, registry, full);
+    });
+  }
+  Summary summary(SummaryOptions{});
+  read_recording(file, summary, [&](const RunSummary&, const Registry& registry) {
+    texts["summary"] = summary.report_text(registry);
+  });
+  HtmlReportSink page(HtmlReportOptions{});
+  read_recording(file, page, [&](const RunSummary&, const Registry& registry) {
+    texts["report"] = report_head(page.report(registry));
+  });
+  StringOutput rows;
+  CsvSink csv(rows, "");
+  read_recording(file, csv, [](const RunSummary&, const Registry&) {});
+  texts["csv"] = rows.text();
+  return texts;
 }
 
 template <typename Record>
@@ -210,6 +268,86 @@ TEST(LostRecords, WithoutSwitchesWhatTheySayIsUnknown) {
   }
   const nlohmann::json pause = reports.at("pauses")["pauses"].at(0);
   for (const std::string key : {"preempted", "blocked", "woken", "migrations"}) EXPECT_EQ(pause[key], nullptr) << key;
+}
+
+/// What must be in no text, for there is no evidence.
+void expect_none(const std::map<std::string, std::string>& texts, std::initializer_list<std::string_view> sentences,
+                 std::string_view without) {
+  for (const auto& [name, text] : texts)
+    for (const std::string_view sentence : sentences)
+      EXPECT_EQ(text.find(sentence), std::string::npos) << name << " without " << without << " says: " << sentence;
+}
+
+TEST(LostRecords, TextsAndTablesClaimNothingWithoutEvidence) {
+  const std::string file = recording_of_all_kinds();
+  expect_none(texts_of(without(file, {"rtev:summary"})),
+              {"nothing lost", "Nothing was lost", ">all of ", ",done,0,0,0\n"}, "its end");
+  expect_none(texts_of(without(file, {"switch"})),
+              {"no CPU", "waiting for a CPU", "on CPU", "of its CPU time", "CPUs were there"}, "switches");
+  expect_none(texts_of(without(file, {"event process 0"})), {"of 0ns)", "0% of its CPU time"}, "processes");
+}
+
+std::string written_with(std::string_view file, std::string_view events) {
+  StringOutput output;
+  FxtSink sink(output, {.max_held_ns = 0});
+  FilterSink filter(sink, EventFilter::parse(events).value());
+  read_recording(file, filter, [](const RunSummary&, const Registry&) {});
+  return output.text();
+}
+
+TEST(LostRecords, WhatEventsLeftOutIsUnknown) {
+  struct Kind {
+    std::string_view word;
+    std::vector<std::pair<std::string_view, std::string_view>> unknown;  ///< members of a report
+    std::initializer_list<std::string_view> sentences;
+  };
+  const std::vector<Kind> kinds{
+      {"phase",
+       {{"latency", "/all"},
+        {"latency", "/processes"},
+        {"pauses", "/counts/pauses"},
+        {"pauses", "/pauses"},
+        {"pauses", "/groups"},
+        {"stats", "/total/gc_ns"},
+        {"stats", "/total/gc_share"},
+        {"stats", "/total/gc_cpu_ns"},
+        {"stats", "/total/collections/minor"},
+        {"stats", "/total/explicit/full_major"},
+        {"stats", "/processes/0/domains/0/gc_ns"}},
+       {"no pauses", " GC pauses of", "no garbage collection", "0.00%", "No GC pause", "0.0% of the time", "no GC"}},
+      {"counter",
+       {{"stats", "/total/words/minor"}, {"stats", "/total/triggers/force_minor_memprof"}},
+       {" 0 B", "allocated 0"}},
+      {"user",
+       {{"spans", "/spans"}, {"tasks", "/programs"}, {"stats", "/total/user_events"}},
+       {"no span is", "no task"}},
+      {"switch", {{"stalls", "/programs"}, {"stats", "/total/cpu_ns"}}, {"no thread has", "no CPU", "on CPU"}},
+      {"sample", {{"profile", "/samples"}}, {"was seen to run"}},
+  };
+  const std::string file = recording_of_all_kinds();
+  for (const Kind& kind : kinds) {
+    std::string others;
+    for (const KindWord& word : kind_words())
+      if (word.word != kind.word) others += (others.empty() ? "" : ",") + std::string(word.word);
+    // Also when it was written again.
+    const std::string filtered = written_with(written_with(file, others), others);
+    const Reports reports = reports_of(filtered);
+    for (const auto& [name, report] : reports) {
+      if (name != "dump") {
+        EXPECT_EQ(report["not_recorded"], nlohmann::json{kind.word}) << name;
+      }
+    }
+    for (const auto& [name, member] : kind.unknown) {
+      const nlohmann::json::json_pointer at{std::string(member)};
+      EXPECT_TRUE(reports.at(std::string(name)).contains(at)) << name << member;
+      EXPECT_EQ(reports.at(std::string(name)).value(at, nlohmann::json(0)), nlohmann::json()) << name << member;
+    }
+    const auto texts = texts_of(filtered);
+    expect_none(texts, kind.sentences, kind.word);
+    expect_none(texts, {">all of "}, kind.word);
+    const std::string_view report = kind.unknown.front().first;
+    EXPECT_NE(texts.at(std::string(report)).find(others), std::string::npos) << texts.at(std::string(report));
+  }
 }
 
 }  // namespace

@@ -68,6 +68,20 @@ TEST_F(IntervalSinkTest, ProgramsWithEventsOffAreMarked) {
   EXPECT_THAT(text, testing::ContainsRegex(" bina.*exe \\(off\\) ")) << "both ends of a long name";
 }
 
+TEST_F(IntervalSinkTest, WhatWasNotRecordedIsUnknown) {
+  Interval interval{.is_truncated = true};
+  interval.processes = {{.index = 1, .pid = 7, .comm = "server", .knows_phases = false, .knows_counters = false}};
+  RunHeader header;
+  header.not_recorded = {.selection = "--events user", .kinds = 7};
+  const auto json = nlohmann::json::parse(interval_json(interval, header, nullptr));
+  EXPECT_EQ(json["truncated"], true);
+  EXPECT_EQ(json["not_recorded"], nlohmann::json({"phase", "counter"}));
+  const auto& process = json["processes"][0];
+  for (const char* const key : {"gc_share", "pauses", "worst_ns", "stw_led", "allocated_bytes"})
+    EXPECT_EQ(process.value(key, nlohmann::json(0)), nlohmann::json()) << key;
+  EXPECT_THAT(interval_text(interval, nullptr, 0), HasSubstr("the recording is truncated"));
+}
+
 TEST_F(IntervalSinkTest, AWaitCountsInEachInterval) {
   const AServer server;
   server.begin(sink);

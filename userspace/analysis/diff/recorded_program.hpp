@@ -12,6 +12,7 @@
 
 #include "analysis/diff/slice_clock.hpp"
 #include "analysis/diff/sliced_distribution.hpp"
+#include "stream/not_recorded.hpp"
 
 namespace rtev {
 
@@ -103,6 +104,7 @@ struct RecordedRun {
   std::uint64_t slice_ns = 0;
   bool scheduler_seen = false;
   bool truncated = false;  ///< its end is missing
+  NotRecorded not_recorded{};
   std::uint64_t scheduler_dropped = 0, samples_dropped = 0;
   std::uint64_t rings_missed = 0;
   std::uint64_t processes_left_out = 0;  ///< processes of programs that there was no room for

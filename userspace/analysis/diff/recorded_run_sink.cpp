@@ -29,6 +29,7 @@ std::string program_name(const ProcessInfo& info) {
 
 void RecordedRunSink::header(const RunHeader& header) {
   run_.version = header.version;
+  run_.not_recorded = header.not_recorded;
   run_.host = header.host;
   run_.kernel = header.kernel;
   run_.run_ns = header.start_ns;

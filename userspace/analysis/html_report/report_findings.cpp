@@ -50,6 +50,7 @@ class Findings {
       return std::move(found_);
     }
     // Of the same score what users feel comes before what may be behind it.
+    left_out();
     pauses();
     cycles();
     heap();
@@ -108,7 +109,21 @@ class Findings {
                       .command = "rtev-bpf ps"});
   }
 
+  /// What --events left out. Findings that need it are not made.
+  void left_out() {
+    using enum EventKind;
+    std::string what = from_.stats.not_recorded.text({begin, counter, lifecycle, user_unit, process});
+    if (what.empty()) return;
+    what.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(what.front())));
+    found_.push_back({.score = Score::warning,
+                      .section = "method",
+                      .title = "Not all events were recorded",
+                      .text = fmt::format("{}: what they tell is unknown.", what),
+                      .next = "For all figures, record without --events."});
+  }
+
   void pauses() {
+    if (from_.latency.is_unknown()) return;
     const Histogram& wall = from_.latency.all.wall;
     if (wall.count() == 0 || from_.pauses.worst.empty()) {
       found_.push_back({.score = Score::info,
@@ -430,6 +445,7 @@ class Findings {
     std::string what = lacks_text(lacks);
     if (from_.is_cut) what += fmt::format("{}the end of the recording, which was cut", what.empty() ? "" : ", ");
     Finding found{.score = Score::info, .section = "method"};
+    if (what.empty() && !from_.stats.not_recorded.selection.empty()) return;
     if (what.empty()) {
       found.score = Score::ok;
       found.title = "Nothing was lost";

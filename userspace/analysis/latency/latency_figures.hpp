@@ -12,6 +12,7 @@
 #include "analysis/own_share.hpp"
 #include "analysis/pause_finder.hpp"
 #include "analysis/utilization/mutator_utilization.hpp"
+#include "stream/not_recorded.hpp"
 #include "stream/thread_interval.hpp"
 
 namespace rtev {
@@ -76,12 +77,14 @@ struct LatencyReport {
   std::uint64_t run_realtime_ns = 0;       ///< CLOCK_REALTIME then; 0: unknown
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
   bool truncated = false;                  ///< the end of the recording is missing: totals of what was lost are unknown
-  bool scheduler_seen = false;             ///< else all time is unknown
-  std::uint64_t scheduler_dropped = 0;     ///< switches and wakeups
-  std::uint64_t rings_missed = 0;          ///< known at the end of a run
-  std::uint64_t words_before = 0;          ///< a ring overwrote them before it was read; known at the end
-  OwnFigures own{};                        ///< of the whole run
-  std::uint64_t ignored_events = 0;        ///< begins of phases of domains beyond what can be followed at once
+  NotRecorded not_recorded{};
+  bool scheduler_seen = false;          ///< else all time is unknown
+  bool by_process = false;              ///< text has a row for each process, also where a program has many
+  std::uint64_t scheduler_dropped = 0;  ///< switches and wakeups
+  std::uint64_t rings_missed = 0;       ///< known at the end of a run
+  std::uint64_t words_before = 0;       ///< a ring overwrote them before it was read; known at the end
+  OwnFigures own{};                     ///< of the whole run
+  std::uint64_t ignored_events = 0;     ///< begins of phases of domains beyond what can be followed at once
 
   LatencyFigures all{};
   std::vector<Process> processes{};  ///< the one with most time first
@@ -89,7 +92,11 @@ struct LatencyReport {
   LatencyFigures others{};
   std::vector<WindowUtilization> utilization{};  ///< of the whole run, if it is of pauses
 
-  bool lower_bound() const { return all.lower_bound() || rings_missed > 0 || words_before > 0 || ignored_events > 0; }
+  /// Pauses are not counted, since their phases were left out.
+  bool is_unknown() const { return all.wall.count() == 0 && not_recorded.has_phases(); }
+  bool lower_bound() const {
+    return not_recorded.has_phases() || all.lower_bound() || rings_missed > 0 || words_before > 0 || ignored_events > 0;
+  }
 };
 
 /// For people: the figures in a sentence, and a table of the processes with most time, or of the domains of the only

@@ -66,6 +66,10 @@ std::string latency_json(const LatencyReport& report) {
     out.member("words_before", known_count(report.words_before, has_no_end));
     out.member("lower_bound", known_flag(report.lower_bound(), report.truncated));
     add_utilization(out, report.utilization);
+    if (report.is_unknown()) {
+      for (const std::string_view part : {"all", "processes", "others"}) out.member(part, std::optional<int>{});
+      return;
+    }
     out.key("all").object([&] { add_figures(out, report.all, report.truncated); });
     out.key("processes").array([&] {
       for (const LatencyReport::Process& process : report.processes) {

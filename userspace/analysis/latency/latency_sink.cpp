@@ -27,6 +27,7 @@ Latency::~Latency() = default;
 
 void Latency::header(const RunHeader& header) {
   version_ = header.version;
+  not_recorded_ = header.not_recorded;
   own_.header(header);
   run_ns_ = header.start_ns;
   run_realtime_ns_ = header.start_realtime_ns;
@@ -297,7 +298,9 @@ LatencyReport Latency::report_of(LatencyReport::Span span, std::uint64_t from_ns
                        .start_ns = std::max(from_ns, start_ns_),
                        .end_ns = std::max(to_ns, start_ns_),
                        .truncated = truncated_,
+                       .not_recorded = not_recorded_,
                        .scheduler_seen = time_.switches_seen(),
+                       .by_process = options_.by_process,
                        .scheduler_dropped = dropped_.count(),
                        .rings_missed = rings_missed_,
                        .words_before = words_before_,

@@ -30,6 +30,7 @@ struct LatencyOptions {
   std::uint64_t min_ns = 0;        ///< shorter ones are only counted
   std::uint64_t interval_ns = 0;   ///< 0: a report at the end only
   bool full = false;               ///< text with all percentiles of each process and domain
+  bool by_process = false;         ///< LatencyReport::by_process
   std::size_t max_domains = 4096;  ///< listed; beyond that, those of ended processes are merged
   /// Of histograms. Beyond that the domains with the least time are merged, whether they ended or not.
   std::size_t max_bytes = std::size_t{64} << 20;
@@ -127,6 +128,7 @@ class Latency final : public Sink, private PauseListener {
   OwnShare own_;
   std::uint64_t rings_missed_ = 0;
   bool truncated_ = false;
+  NotRecorded not_recorded_;
   std::uint64_t words_before_ = 0;
 };
 

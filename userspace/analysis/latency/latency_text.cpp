@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <ranges>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "analysis/latency/latency_figures.hpp"
@@ -10,6 +12,7 @@
 #include "analysis/utilization/utilization_report.hpp"
 #include "base/folding.hpp"
 #include "base/text_table.hpp"
+#include "stream/program_key.hpp"
 
 namespace rtev {
 namespace {
@@ -27,6 +30,10 @@ class LatencyText {
   LatencyText(const LatencyReport& report, bool full) : report_(report), full_(full) {}
 
   std::string text() {
+    if (report_.is_unknown()) {
+      return folded(fmt::format("{}: {} are unknown", report_.not_recorded.text({EventKind::begin}), many()), 0, 0) +
+             '\n';
+    }
     headline();
     if (full_) {
       warnings();
@@ -60,12 +67,13 @@ class LatencyText {
       append(line, ProcessName{report_.processes.front().comm, report_.processes.front().pid});
     } else {
       append(line, Counted{report_.processes.size(), "process", "processes"});
+      if (is_one_program()) print(line, " of {}", Escaped{report_.processes.front().comm});
     }
     if (report_.other_domains > 0)
       print(line, " and {}", Counted{report_.other_domains, "more domain", "more domains"});
     print(line, " in {}", Duration{report_.end_ns - report_.start_ns});
     if (all.wall.count() > 0) {
-      if (is_single()) {
+      if (is_single() || is_one_program()) {
         print(line, ": half up to {}, 1 in 100 over {}, the longest {}", Duration{all.wall.percentile(50)},
               Duration{all.wall.percentile(99)}, Duration{all.wall.max()});
       } else {
@@ -82,6 +90,9 @@ class LatencyText {
     if (all.wall.count() > 0 && !full_) add_utilization_line(out_, report_.utilization);
   }
 
+  bool is_one_program() const {
+    return report_.others.empty() && report_.processes.size() > max_single_processes && grouped().size() == 1;
+  }
   bool is_single() const { return report_.processes.size() == 1 && report_.others.empty(); }
 
   void where_time_went(const LatencyFigures& figures) {
@@ -133,6 +144,8 @@ class LatencyText {
     add(unfinished(Unfinished::lost), one(), many(), " cut by losses");
     add(unfinished(Unfinished::no_end), one(), many(), " with no end seen");
     add(unfinished(Unfinished::clock), one(), many(), " with a clock that went backwards");
+    if (report_.not_recorded.has_phases())
+      print(out_, "{}some {}", separator, report_.not_recorded.text({EventKind::begin}));
     print(out_, "\n  counts and totals are at least this high; {} of unknown length are not counted\n", many());
   }
 
@@ -231,14 +244,45 @@ class LatencyText {
     table.write(out_);
   }
 
+  struct Row {
+    const LatencyReport::Process* first;
+    std::uint64_t processes = 1;
+    std::size_t domains;
+    LatencyFigures figures;
+  };
+
+  /// Programs with many processes have one. Those with most time come first.
+  std::vector<Row> grouped() const {
+    std::unordered_map<std::string, std::uint64_t> processes;
+    for (const LatencyReport::Process& process : report_.processes) ++processes[program_key(process.exe, process.comm)];
+    std::unordered_map<std::string, std::size_t> together;
+    std::vector<Row> rows;
+    for (const LatencyReport::Process& process : report_.processes) {
+      const std::string key = program_key(process.exe, process.comm);
+      const auto [place, is_first] = together.try_emplace(key, rows.size());
+      if (is_first || report_.by_process || processes[key] <= max_single_processes) {
+        rows.push_back({.first = &process, .domains = process.domains.size(), .figures = process.figures});
+      } else {
+        Row& row = rows[place->second];
+        ++row.processes;
+        row.domains += process.domains.size();
+        row.figures.merge(process.figures);
+      }
+    }
+    std::ranges::stable_sort(rows, std::greater{}, [](const Row& row) { return row.figures.wall.total(); });
+    return rows;
+  }
+
   void process_rows(TextTable& table) const {
-    const std::size_t shown = std::min(report_.processes.size(), max_latency_rows);
-    for (std::size_t i = 0; i < shown; ++i) {
-      const LatencyReport::Process& process = report_.processes[i];
-      row(table, process, fmt::format("{}", Grouped{process.domains.size()}), process.figures);
+    const std::vector<Row> rows = grouped();
+    const std::size_t shown = std::min(rows.size(), max_latency_rows);
+    for (const Row& of : rows | std::views::take(shown)) {
+      const std::string pid =
+          of.processes > 1 ? fmt::format("x{}", Grouped{of.processes}) : std::to_string(of.first->pid);
+      row(table, pid, of.first->comm, fmt::format("{}", Grouped{of.domains}), of.figures);
     }
     LatencyFigures rest = report_.others;
-    for (std::size_t i = shown; i < report_.processes.size(); ++i) rest.merge(report_.processes[i].figures);
+    for (const Row& of : rows | std::views::drop(shown)) rest.merge(of.figures);
     if (rest.empty()) return;
     table.row();
     table.cell();
@@ -262,7 +306,7 @@ class LatencyText {
     domains.resize(shown);
     std::ranges::sort(domains, {}, &LatencyReport::Domain::domain);
     for (const LatencyReport::Domain* const domain : domains)
-      row(table, process, std::to_string(domain->domain), domain->figures);
+      row(table, std::to_string(process.pid), process.comm, std::to_string(domain->domain), domain->figures);
     if (others > 0) {
       table.row();
       table.cell();
@@ -270,14 +314,14 @@ class LatencyText {
       table.cell();
       figures(table, rest);
     }
-    if (process.domains.size() > 1) row(table, process, "all", process.figures);
+    if (process.domains.size() > 1) row(table, std::to_string(process.pid), process.comm, "all", process.figures);
   }
 
-  void row(TextTable& table, const LatencyReport::Process& process, std::string_view domain,
+  void row(TextTable& table, std::string_view pid, std::string_view comm, std::string_view domain,
            const LatencyFigures& of) const {
     table.row();
-    table.cell(std::to_string(process.pid));
-    table.cell(escaped(process.comm));
+    table.cell(pid);
+    table.cell(escaped(comm));
     table.cell(domain);
     figures(table, of);
   }
@@ -292,7 +336,7 @@ class LatencyText {
       if (report_.scheduler_seen) {
         const TimeSplit& time = of.split;
         for (const std::uint64_t ns : {time.on_cpu, time.runnable, time.blocked()})
-          table.cell(fmt::format("{}", Percent{ns, wall.total()}));
+          table.cell(time.unknown < wall.total() ? fmt::format("{}", Percent{ns, wall.total()}) : "-");
       }
     }
     if (of.lower_bound()) table.remark("!");

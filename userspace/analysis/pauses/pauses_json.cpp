@@ -24,9 +24,13 @@ class PausesJson {
       counts();
       add_utilization(json_, report_.utilization);
       groups();
-      json_.key("pauses").array([&] {
-        for (const PauseDetails* const of : report_.worst) json_.object([&] { pause(*of); });
-      });
+      if (report_.is_unknown()) {
+        json_.member("pauses", std::optional<int>{});
+      } else {
+        json_.key("pauses").array([&] {
+          for (const PauseDetails* const of : report_.worst) json_.object([&] { pause(*of); });
+        });
+      }
       json_.key("unfinished").array([&] {
         for (const UnfinishedPause& of : report_.unfinished) json_.object([&] { unfinished(of); });
       });
@@ -38,8 +42,8 @@ class PausesJson {
   void counts() {
     const PausesReport::Counts& counts = report_.counts;
     json_.key("counts").object([&] {
-      json_.member("pauses", counts.pauses);
-      json_.member("long_enough", counts.long_enough);
+      json_.member("pauses", known_count(counts.pauses, report_.is_unknown()));
+      json_.member("long_enough", known_count(counts.long_enough, report_.is_unknown()));
       json_.member("represented", counts.represented);
       add_unfinished(json_, counts.unfinished);
       json_.member("ends_without_begin", counts.ends_without_begin);
@@ -57,9 +61,10 @@ class PausesJson {
 
   void groups() {
     const LongPauses& found = report_.long_pauses;
-    json_.member("long_ns", found.least_ns);
-    json_.member("long_pauses", found.count);
+    json_.member("long_ns", known_count(found.least_ns, report_.is_unknown()));
+    json_.member("long_pauses", known_count(found.count, report_.is_unknown()));
     json_.member("ungrouped", found.ungrouped);
+    if (report_.is_unknown()) return json_.member("groups", std::optional<int>{});
     json_.key("groups").array([&] {
       for (const CauseGroup& group : found.groups) json_.object([&] { add(group); });
     });

@@ -13,6 +13,7 @@
 #include "analysis/pauses/pause_details.hpp"
 #include "analysis/utilization/mutator_utilization.hpp"
 #include "base/text_buffer.hpp"
+#include "stream/not_recorded.hpp"
 
 namespace rtev {
 
@@ -55,6 +56,7 @@ struct PausesReport {
   std::uint64_t run_realtime_ns = 0;       ///< CLOCK_REALTIME then; 0: unknown
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
   bool truncated = false;                  ///< the end of the recording is missing: totals of what was lost are unknown
+  NotRecorded not_recorded{};
   std::uint64_t min_ns = 0;
   std::size_t top = 0;
   bool full = false;                   ///< text with all details
@@ -66,6 +68,8 @@ struct PausesReport {
   Counts counts{};
   OwnFigures own{};
   bool several_processes = false;  ///< had pauses
+  /// Pauses are not counted, since their phases were left out.
+  bool is_unknown() const { return counts.pauses == 0 && not_recorded.has_phases(); }
   std::vector<WindowUtilization> utilization{};
   LongPauses long_pauses{};                   ///< by cause
   std::vector<const PauseDetails*> worst{};   ///< longest first

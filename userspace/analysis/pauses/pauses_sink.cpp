@@ -52,6 +52,7 @@ PausesReport Pauses::report() const {
                       .start_ns = header_.begin_ns(),
                       .end_ns = last_ns_,
                       .truncated = truncated_,
+                      .not_recorded = header_.not_recorded,
                       .min_ns = options_.min_ns,
                       .top = options_.top,
                       .full = options_.full,

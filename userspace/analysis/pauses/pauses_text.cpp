@@ -75,7 +75,9 @@ class PausesText {
       pauses += fmt::format(" of {}", ProcessName{worst.comm, worst.domain.pid});
     }
     TextBuffer line;
-    if (counts.pauses == 0) {
+    if (report_.is_unknown()) {
+      line.add(report_.not_recorded.text({EventKind::begin}), ": pauses are unknown");
+    } else if (counts.pauses == 0) {
       line.add("no pauses");
     } else if (counts.long_enough == 0) {
       print(line, "none of {} lasted {} or longer", pauses, Duration{report_.min_ns});
@@ -85,7 +87,8 @@ class PausesText {
       print(line, "{} of {} lasted {} or longer", Grouped{report_.long_pauses.count}, pauses,
             RoundDuration{report_.long_pauses.least_ns});
     }
-    if (report_.end_ns > report_.start_ns) print(line, ", in {}", Duration{report_.end_ns - report_.start_ns});
+    if (report_.end_ns > report_.start_ns && !report_.is_unknown())
+      print(line, ", in {}", Duration{report_.end_ns - report_.start_ns});
     if (!report_.worst.empty()) print(line, "; the longest {}", Duration{report_.worst.front()->duration_ns()});
     out_.add(folded(line.text(), 0, indent), '\n');
     if (counts.pauses > 0) add_utilization_line(out_, report_.utilization);
@@ -191,6 +194,9 @@ class PausesText {
 
   void warnings(TextBuffer& out) const {
     const PausesReport::Counts& counts = report_.counts;
+    if (report_.is_unknown()) return;
+    if (report_.not_recorded.has_phases())
+      print(out, "warning: some {}; other pauses are missing\n", report_.not_recorded.text({EventKind::begin}));
     if (counts.words_before > 0) {
       print(out, "warning: {} overwritten before the ring was read; earlier pauses are missing\n",
             Counted{counts.words_before, "word was", "words were"});

@@ -24,12 +24,15 @@ class Json {
       add_head(json_, type, report_);
       json_.member("kind", to_string(report_.kind));
       json_.member("unit", to_string(report_.unit));
-      value(sum_of(report_.all));
+      const SampleValue all = sum_of(report_.all);
+      const bool is_unknown = all.samples == 0 && report_.not_recorded.has(EventKind::sample);
+      json_.member("samples", known_count(all.samples, is_unknown));
+      json_.member("weight", known_count(all.weight, is_unknown));
       json_.member("incomplete", report_.incomplete);
+      json_.member("cut", report_.cut);
       json_.member("unknown_process", report_.unknown_process);
       json_.member("dropped", known_count(report_.dropped, report_.truncated));
       json_.member("without_room", report_.without_room);
-      json_.member("cut", report_.cut);
       if (report_.kind == SampleKind::allocation) {
         allocations();
         rows("sites", report_.lines);

@@ -12,6 +12,7 @@
 
 #include "analysis/profile/call_tree.hpp"
 #include "analysis/spans/span_condition.hpp"
+#include "stream/not_recorded.hpp"
 #include "stream/records.hpp"
 
 namespace rtev {
@@ -106,6 +107,7 @@ struct ProfileReport {
   std::uint64_t run_realtime_ns = 0;       ///< CLOCK_REALTIME then; 0: unknown
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
   bool truncated = false;                  ///< the end of the recording is missing: totals of what was lost are unknown
+  NotRecorded not_recorded{};
   SampleKind kind = SampleKind::on_cpu;
   ProfileBy by = ProfileBy::function;
   std::optional<SpanCondition> in{};  ///< the samples of SampleSide::inside lie in these
@@ -115,9 +117,9 @@ struct ProfileReport {
   SampleValues all{};
   SampleValue gc{};                                ///< of all
   std::uint64_t incomplete = 0;                    ///< samples whose stack lacks its outer part
+  std::uint64_t cut = 0;                           ///< of these: since that was not copied
   std::uint64_t unknown_process = 0;               ///< samples
   std::uint64_t dropped = 0;                       ///< samples of its kind that are missing
-  std::uint64_t cut = 0;                           ///< of these: since that was not copied
   std::uint64_t undecided = 0;                     ///< samples of spans whose length is unknown; in no figure
   std::uint64_t without_room = 0;                  ///< samples whose stacks were not kept
   std::array<std::uint64_t, 3> samples_of_kind{};  ///< in the stream, by SampleKind

@@ -243,6 +243,7 @@ ProfileReport Profile::report(const Registry& registry) const {
                        .start_ns = header_.begin_ns(),
                        .end_ns = last_ns_,
                        .truncated = truncated_,
+                       .not_recorded = header_.not_recorded,
                        .kind = options_.kind,
                        .by = options_.by,
                        .in = options_.in,

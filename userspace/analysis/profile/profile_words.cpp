@@ -115,6 +115,8 @@ void add_no_samples(TextBuffer& out, const ProfileReport& report) {
     text.add(" that count: short sleeps, and those of the runtime's own threads, are left out");
   } else if (!other.empty()) {
     print(text, ", but others: rtev-bpf {} shows them", other);
+  } else if (report.not_recorded.has(EventKind::sample)) {
+    print(text, ": {}", report.not_recorded.text({EventKind::sample}));
   } else if (report.programs == 0) {
     text.add(": there was no OCaml program");
   } else {

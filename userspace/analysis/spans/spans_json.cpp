@@ -8,11 +8,11 @@
 
 namespace rtev {
 
-void add_time(JsonWriter& json, const SpanTime& time) {
+void add_time(JsonWriter& json, const SpanTime& time, bool knows_pauses) {
   json.key("time_ns").object([&] {
     json.member("code", time.code);
-    json.member("gc", time.gc);
-    json.member("domains", time.domains);
+    json.member("gc", known_count(time.gc, !knows_pauses));
+    json.member("domains", known_count(time.domains, !knows_pauses));
     json.member("no_cpu", time.no_cpu);
     json.member("blocked", time.blocked);
     json.member("unknown", time.unknown);
@@ -21,23 +21,25 @@ void add_time(JsonWriter& json, const SpanTime& time) {
 
 namespace {
 
-void add_group(JsonWriter& json, const SpanGroup& group, const StackTable* stacks) {
+void add_group(JsonWriter& json, const SpanGroup& group, const SpansReport& report) {
+  const bool knows_pauses = !report.not_recorded.has_phases();
+  const StackTable* const stacks = report.stacks;
   json.member("pid", group.pid);
   json.member("comm", group.comm);
   json.member("name", group.name);
   add_distribution(json, group.wall);
   json.member("below_min", group.below_min);
   json.member("unfinished", group.unfinished);
-  add_time(json, group.time);
+  add_time(json, group.time, knows_pauses);
   json.key("slowest").array([&] {
     for (const Span& span : group.slowest) {
       json.object([&] {
         json.member("domain", span.domain);
         json.member("begin_ns", span.begin_ns);
         json.member("duration_ns", span.length_ns());
-        add_time(json, span.time);
-        json.member("pauses", span.pauses);
-        json.member("longest_pause_ns", span.longest_pause_ns);
+        add_time(json, span.time, knows_pauses);
+        json.member("pauses", known_count(span.pauses, !knows_pauses));
+        json.member("longest_pause_ns", known_count(span.longest_pause_ns, !knows_pauses));
         if (stacks && !span.stacks.empty()) add_seen_stacks(json.key("stacks"), span.stacks, *stacks);
       });
     }
@@ -55,8 +57,9 @@ std::string spans_json(const SpansReport& report) {
     json.member("scheduler_seen", report.scheduler_seen);
     json.member("lost_words", known_count(report.lost_words, report.truncated));
     json.member("ungrouped", report.ungrouped);
+    if (report.is_unknown()) return json.member("spans", std::optional<int>{});
     json.key("spans").array([&] {
-      for (const SpanGroup& group : report.groups) json.object([&] { add_group(json, group, report.stacks); });
+      for (const SpanGroup& group : report.groups) json.object([&] { add_group(json, group, report); });
     });
     json.key("other_names").array([&] {
       for (const std::string& name : report.other_names) json.value(name);

@@ -7,7 +7,7 @@
 
 namespace rtev {
 
-/// A member "time_ns".
-void add_time(JsonWriter& json, const SpanTime& time);
+/// A member "time_ns". `knows_pauses`: GC phases were recorded.
+void add_time(JsonWriter& json, const SpanTime& time, bool knows_pauses);
 
 }  // namespace rtev

@@ -273,6 +273,7 @@ SpansReport Spans::report() const {
                      .start_ns = header_.begin_ns(),
                      .end_ns = last_ns_,
                      .truncated = truncated_,
+                     .not_recorded = header_.not_recorded,
                      .pattern = options_.pattern,
                      .min_ns = options_.min_ns,
                      .input = options_.input,

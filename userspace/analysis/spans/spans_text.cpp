@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
 #include <ranges>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "analysis/place_text.hpp"
 #include "analysis/report_text.hpp"
@@ -13,6 +17,7 @@
 #include "base/escape.hpp"
 #include "base/folding.hpp"
 #include "base/text_table.hpp"
+#include "stream/program_key.hpp"
 
 namespace rtev {
 namespace {
@@ -35,14 +40,13 @@ constexpr std::array parts{
 
 class SpansText {
  public:
-  explicit SpansText(const SpansReport& report) : report_(report) {}
+  explicit SpansText(const SpansReport& report) : report_(report), groups_(grouped(report)) {}
 
   std::string text() {
     if (report_.groups.empty()) {
       none();
     } else {
-      const SpanGroup& first = report_.groups.front();
-      sentences(first);
+      sentences(groups_.front());
       table();
       slowest();
     }
@@ -51,9 +55,48 @@ class SpansText {
   }
 
  private:
+  /// The spans of a name, of a process or of many ones of a program.
+  struct Group {
+    SpanGroup spans;
+    std::uint64_t processes = 1;
+  };
+
+  /// Those of programs with many processes together. The one with most time first.
+  static std::vector<Group> grouped(const SpansReport& report) {
+    std::map<std::string_view, std::set<std::int32_t>> pids;
+    for (const SpanGroup& group : report.groups) pids[group.comm].insert(group.pid);
+    std::vector<Group> groups;
+    std::map<std::pair<std::string_view, std::string_view>, std::size_t> together;
+    for (const SpanGroup& group : report.groups) {
+      if (report.full || pids[group.comm].size() <= max_single_processes) {
+        groups.push_back({.spans = group});
+        continue;
+      }
+      const auto [place, is_first] = together.try_emplace({group.comm, group.name}, groups.size());
+      if (is_first) {
+        groups.push_back({.spans = group});
+        continue;
+      }
+      Group& sum = groups[place->second];
+      ++sum.processes;
+      sum.spans.wall.merge(group.wall);
+      sum.spans.time += group.time;
+      sum.spans.slowest.insert(sum.spans.slowest.end(), group.slowest.begin(), group.slowest.end());
+    }
+    for (Group& group : groups) std::ranges::stable_sort(group.spans.slowest, std::greater{}, &Span::length_ns);
+    std::ranges::stable_sort(groups, std::greater{}, [](const Group& group) { return group.spans.wall.total(); });
+    return groups;
+  }
+
+  static std::string who(const Group& group) {
+    if (group.processes > 1) return fmt::format("{} x{}", Escaped{group.spans.comm}, Grouped{group.processes});
+    return fmt::format("{}", ProcessName{group.spans.comm, group.spans.pid});
+  }
+
   void line(std::string_view text, std::size_t indent = 0) { out_.add(folded(text, 0, indent), '\n'); }
 
   void none() {
+    if (report_.is_unknown()) return line(report_.not_recorded.text({EventKind::user_begin}) + ": spans are unknown");
     TextBuffer text;
     print(text, "no span is named {}", Quoted{report_.pattern});
     std::string_view separator = "; there are ";
@@ -65,11 +108,11 @@ class SpansText {
     line(text.text());
   }
 
-  void sentences(const SpanGroup& group) {
+  void sentences(const Group& of) {
+    const SpanGroup& group = of.spans;
     const Histogram& wall = group.wall;
     TextBuffer text;
-    print(text, "{} {} of {}", Counted{wall.count(), "span", "spans"}, Quoted{group.name},
-          ProcessName{group.comm, group.pid});
+    print(text, "{} {} of {}", Counted{wall.count(), "span", "spans"}, Quoted{group.name}, who(of));
     if (report_.min_ns > 0) print(text, " of {} and longer", Duration{report_.min_ns});
     print(text, " in {}", Duration{report_.end_ns - report_.start_ns});
     if (wall.count() > 0) {
@@ -127,12 +170,12 @@ class SpansText {
     if (report_.scheduler_seen) {
       for (const PartColumn& part : parts) table.column(part.title, 0);
     }
-    const std::size_t rows = std::min(report_.groups.size(), report_.full ? report_.groups.size() : max_span_rows);
+    const std::size_t rows = std::min(groups_.size(), report_.full ? groups_.size() : max_span_rows);
     for (std::size_t i = 0; i < rows; ++i) {
-      const SpanGroup& group = report_.groups[i];
+      const SpanGroup& group = groups_[i].spans;
       table.row();
       table.cell(cut_middle(escaped(group.name), span_name_width));
-      if (!is_single) table.cell(fmt::format("{}", ProcessName{group.comm, group.pid}));
+      if (!is_single) table.cell(who(groups_[i]));
       table.cell(group.wall.count());
       table.duration(group.wall.total());
       for (const double percentile : percentiles()) table.duration(group.wall.percentile(percentile));
@@ -150,8 +193,7 @@ class SpansText {
       table.duration(group.wall.max());
       shares(table, time);
     }
-    if (rows < report_.groups.size())
-      table.line(fmt::format("and {} more names with less time", report_.groups.size() - rows));
+    if (rows < groups_.size()) table.line(fmt::format("and {} more names with less time", groups_.size() - rows));
     out_.add('\n');
     table.write(out_);
   }
@@ -228,6 +270,11 @@ class SpansText {
     if (below_min > 0) print(text, "{} shorter\n", Counted{below_min, "span was", "spans were"});
     if (report_.ungrouped > 0)
       print(text, "{} not counted: too many names\n", Counted{report_.ungrouped, "span was", "spans were"});
+    if (const std::string left_out = report_.not_recorded.text({EventKind::begin}); !left_out.empty())
+      text.add(folded(left_out +
+                          (report_.scheduler_seen ? ": time in the GC counts as CODE" : ": time in the GC is unknown"),
+                      0, 2),
+               '\n');
     if (!report_.groups.empty() && !report_.scheduler_seen) {
       text.add("no scheduler events: it is unknown whether threads ran or waited\n");
     } else {
@@ -237,6 +284,7 @@ class SpansText {
   }
 
   const SpansReport& report_;
+  const std::vector<Group> groups_;
   TextBuffer out_;
 };
 

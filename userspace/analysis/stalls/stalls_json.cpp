@@ -14,7 +14,7 @@ void add_stall(JsonWriter& json, const Stall& stall, const StackTable* stacks) {
   json.member("begin_ns", stall.begin_ns);
   json.member("duration_ns", stall.length_ns());
   json.member("has_returned", stall.has_returned);
-  add_time(json, stall.time);
+  add_time(json, stall.time, stall.knows_pauses);
   json.member("blocked_in", to_string(stall.blocked_in));
   json.member("blocked_in_ns", stall.blocked_in_ns);
   if (stall.behind) {
@@ -57,6 +57,7 @@ std::string stalls_json(const StallsReport& report) {
     json.member("turns_ns", report.turns_ns);
     json.member("unknown_ns", report.unknown_ns);
     json.member("not_followed", report.not_followed);
+    if (report.is_unknown()) return json.member("programs", std::optional<int>{});
     json.key("programs").array([&] {
       for (const LoopProgram& program : report.programs)
         json.object([&] { add_loop_program(json, program, report.stacks); });

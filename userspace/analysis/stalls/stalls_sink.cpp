@@ -195,6 +195,7 @@ std::optional<EventLoop::LongTurn> Stalls::long_turn(std::int32_t tid, LoopThrea
   if (!turn) return turn;
   turn->stall.pid = thread.pid;
   turn->stall.tid = tid;
+  turn->stall.knows_pauses = !header_.not_recorded.has_phases();
   turn->stall.stacks = samples_.between(tid, turn->stall.begin_ns, end_ns);
   turn->stall.domain = thread.domain;
   if (turn->span && turn->span->of_library)
@@ -281,6 +282,7 @@ void Stalls::summary(const RunSummary& summary, const Registry& registry) {
   report_.start_ns = header_.begin_ns();
   report_.end_ns = last_ns_;
   report_.truncated = !summary.complete;
+  report_.not_recorded = header_.not_recorded;
   report_.min_ns = options_.min_ns;
   report_.top = options_.top;
   report_.full = options_.full;

@@ -127,6 +127,10 @@ class StallsText {
   void line(std::string_view text, std::size_t indent = 0) { out_.add(folded(text, 0, indent), '\n'); }
 
   void none() {
+    if (report_.is_unknown()) {
+      return line(report_.not_recorded.text({EventKind::sched_switch}) +
+                  ": it is unknown when threads wait for events");
+    }
     if (!report_.scheduler_seen) return line("no scheduler events: it is unknown when threads wait for events");
     TextBuffer text;
     print(text,
@@ -141,7 +145,7 @@ class StallsText {
       verdict(report_.programs[i]);
     if (!report_.full && report_.programs.size() > max_loop_programs) {
       print(out_, "and {} with shorter stalls or none\n",
-            Counted{report_.programs.size() - max_loop_programs, "more program", "more programs"});
+            Counted{report_.programs.size() - max_loop_programs, "more process", "more processes"});
     }
   }
 
@@ -259,6 +263,8 @@ class StallsText {
     TextBuffer text;
     if (report_.scheduler_seen && !report_.syscalls_seen && !report_.programs.empty())
       text.add("no system calls are known: any sleep counts as a wait for events\n");
+    if (!report_.programs.empty() && report_.not_recorded.has_phases())
+      text.add(folded(report_.not_recorded.text({EventKind::begin}) + ": time in the GC is unknown", 0, 2), '\n');
     if (report_.not_followed > 0)
       print(text, "{} not followed: too many loops\n", Counted{report_.not_followed, "wait was", "waits were"});
     if (report_.scheduler_seen)
@@ -287,7 +293,7 @@ std::string stall_activity(const Stall& stall, const StackTable* stacks, bool fu
     const bool is_greatest = part.what == parts.front().what;
     if (const std::string place = place_of(stall, part.what, stacks, full); is_greatest && !place.empty())
       print(text, " in {}", place);
-    if (part.what == StallPart::What::code && stall.time.gc <= least) text.add(" (no GC)");
+    if (part.what == StallPart::What::code && stall.time.gc <= least && stall.knows_pauses) text.add(" (no GC)");
     if (part.what == StallPart::What::no_cpu && stall.behind && stall.behind->ns > part.ns / 2)
       print(text, " behind {}",
             stall.behind->thread.pid == stall.pid ? "its own threads"

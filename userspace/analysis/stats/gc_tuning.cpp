@@ -52,6 +52,7 @@ class Section {
       : out_(out), process_(process), figures_(gc_tuning_of(process)) {}
 
   void add() {
+    if (process_.figures.missing.phases || process_.figures.missing.counters) return;
     TextBuffer head;
     append(head, ProcessName{process_.comm, process_.pid});
     if (!process_.version.empty()) print(head, ", OCaml {}", Escaped{process_.version});

@@ -22,6 +22,10 @@ void add_number(TextTable& table, const std::optional<std::uint64_t>& number, bo
   }
 }
 
+void add_words(TextTable& table, const std::optional<std::uint64_t>& words, bool bound) {
+  table.cell(words ? fmt::format("{}", bytes_of(*words)) : "-", bound && words);
+}
+
 void add_time(TextTable& table, const std::optional<std::uint64_t>& ns, bool bound) {
   table.cell(ns ? fmt::format("{}", Duration{*ns}) : "-", bound && ns);
 }

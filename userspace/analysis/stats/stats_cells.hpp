@@ -21,6 +21,7 @@ inline Size bytes_of(std::uint64_t words) {
 
 /// Cells with "-" for what is not known; `bound`: a lower bound, marked by a +.
 void add_number(TextTable& table, const std::optional<std::uint64_t>& number, bool bound);
+void add_words(TextTable& table, const std::optional<std::uint64_t>& words, bool bound);  ///< as bytes
 void add_time(TextTable& table, const std::optional<std::uint64_t>& ns, bool bound);
 void add_share(TextTable& table, const std::optional<double>& share, bool bound);
 

@@ -112,11 +112,14 @@ Missing& Missing::operator|=(const Missing& other) {
   unfinished |= other.unfinished;
   before |= other.before;
   merged |= other.merged;
+  phases |= other.phases;
+  counters |= other.counters;
+  user_events |= other.user_events;
   return *this;
 }
 
 std::optional<double> StatsFigures::gc_share() const {
-  if (domain_ns == 0) return std::nullopt;
+  if (domain_ns == 0 || !of_phases(gc_ns)) return std::nullopt;
   return std::min(static_cast<double>(gc_ns) / static_cast<double>(domain_ns), 1.0);
 }
 

@@ -52,7 +52,11 @@ struct Missing {
   bool unfinished = false;  ///< pauses whose end was not seen
   bool before = false;      ///< a ring overwrote its past before it was read
   bool merged = false;      ///< domains that run were merged, and collections are no longer counted by domain
+  /// --events left some of them out, or all: then what they count is unknown.
+  bool phases = false, counters = false, user_events = false;
 
+  bool left_out() const { return phases || counters || user_events; }
+  /// Why all of them are less.
   bool any() const { return lost || paused || unfinished || before || merged; }
   Missing& operator|=(const Missing& other);
 };
@@ -106,6 +110,16 @@ struct StatsFigures {
   std::uint64_t lost_words = 0;
   Missing missing{};  ///< if any(), all but times of wall and cpu are lower bounds; major_words is one anyway
 
+  /// Figures of phases and of counters; nothing where --events left them out.
+  std::optional<std::uint64_t> of_phases(std::uint64_t figure) const {
+    return figure == 0 && missing.phases ? std::nullopt : std::optional{figure};
+  }
+  std::optional<std::uint64_t> of_counters(std::uint64_t figure) const {
+    return figure == 0 && missing.counters ? std::nullopt : std::optional{figure};
+  }
+  /// They are lower bounds.
+  bool phases_bound() const { return missing.any() || missing.phases; }
+  bool counters_bound() const { return missing.any() || missing.counters; }
   /// GC time in the time of the domains, 0 to 1; nothing where there was no such time.
   std::optional<double> gc_share() const;
   /// A slice reports the allocations before it: those after the last slice of a domain are in no event.

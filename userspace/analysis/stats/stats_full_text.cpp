@@ -8,6 +8,7 @@
 #include "analysis/report_text.hpp"
 #include "analysis/stats/stats_cells.hpp"
 #include "base/folding.hpp"
+#include "stream/sink.hpp"
 
 namespace rtev {
 namespace {
@@ -49,16 +50,16 @@ TextTable time_table(std::string_view first) {
 }
 
 void add_time_row(TextTable& table, std::string_view label, const StatsFigures& figures) {
-  const bool bound = figures.missing.any();
+  const bool bound = figures.phases_bound();
   table.row();
   table.cell(label);
   add_time(table, figures.wall_ns, false);
   add_time(table, figures.cpu_ns, false);
-  add_time(table, figures.gc_ns, bound);
+  add_time(table, figures.of_phases(figures.gc_ns), bound);
   add_share(table, figures.gc_share(), bound);
   for (const std::uint64_t count :
        {figures.stw_led, figures.stw_followed, figures.minor_collections, figures.major_slices, figures.major_cycles})
-    table.cell(count, bound);
+    add_number(table, figures.of_phases(count), bound);
 }
 
 TextTable word_table(std::string_view first) {
@@ -73,10 +74,10 @@ void add_word_row(TextTable& table, std::string_view label, const StatsFigures& 
   const bool bound = figures.missing.any();
   table.row();
   table.cell(label);
-  table.cell(figures.minor_words, bound);
-  table.cell(figures.promoted_words, bound);
+  for (const std::uint64_t words : {figures.minor_words, figures.promoted_words})
+    add_number(table, figures.of_counters(words), figures.counters_bound());
   add_number(table, figures.major_words, figures.major_words_lower_bound());
-  table.cell(figures.user_events, bound);
+  add_number(table, known_count(figures.user_events, figures.missing.user_events), bound);
   table.cell(figures.events, bound);
   table.cell(figures.lost_words);
 }
@@ -149,12 +150,16 @@ void add_full_process(TextBuffer& out, const ProcessStats& process, std::uint64_
     out.add("  no events\n");
     return;
   }
-  const bool bound = figures.missing.any();
-  out.add("  collections: ");
-  add_count(out, figures.minor_collections, "minor, ", bound);
-  add_count(out, figures.major_slices, figures.major_slices == 1 ? "major slice, " : "major slices, ", bound);
-  add_count(out, figures.major_cycles, figures.major_cycles == 1 ? "major cycle, " : "major cycles, ", bound);
-  add_count(out, figures.compactions, figures.compactions == 1 ? "compaction\n" : "compactions\n", bound);
+  const bool bound = figures.phases_bound();
+  if (figures.missing.phases && figures.minor_collections == 0) {
+    out.add("  collections: unknown\n");
+  } else {
+    out.add("  collections: ");
+    add_count(out, figures.minor_collections, "minor, ", bound);
+    add_count(out, figures.major_slices, figures.major_slices == 1 ? "major slice, " : "major slices, ", bound);
+    add_count(out, figures.major_cycles, figures.major_cycles == 1 ? "major cycle, " : "major cycles, ", bound);
+    add_count(out, figures.compactions, figures.compactions == 1 ? "compaction\n" : "compactions\n", bound);
+  }
   add_list(out, "  explicit calls", figures.explicit_calls, explicit_phases(), "explicit_gc_", bound);
   add_list(out, "  triggers", figures.triggers, trigger_counters(), "", bound);
   add_user_events(out, process, "  ", max_full_user_events);

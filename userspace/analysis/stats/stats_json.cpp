@@ -12,24 +12,25 @@ namespace {
 /// The members of an object with these names, those without the prefix.
 template <std::size_t count>
 void add_counts(JsonWriter& json, std::string_view name, const std::array<std::uint64_t, count>& figures,
-                std::span<const std::string_view> names, std::string_view prefix) {
+                std::span<const std::string_view> names, std::string_view prefix, bool is_unknown) {
   json.key(name).object([&] {
     for (std::size_t i = 0; i < count; ++i) {
       std::string_view member = names[i];
       if (member.starts_with(prefix)) member.remove_prefix(prefix.size());
-      json.member(member, figures[i]);
+      json.member(member, known_count(figures[i], is_unknown));
     }
   });
 }
 
 void add_missing(JsonWriter& json, const Missing& missing, bool truncated) {
-  json.member("lower_bound", known_flag(missing.any(), truncated));
+  json.member("lower_bound", known_flag(missing.any() || missing.left_out(), truncated));
   json.key("because").array([&] {
     if (missing.lost) json.value("lost");
     if (missing.paused) json.value("paused");
     if (missing.unfinished) json.value("unfinished");
     if (missing.before) json.value("before");
     if (missing.merged) json.value("merged");
+    if (missing.left_out()) json.value("not_recorded");
   });
 }
 
@@ -69,27 +70,27 @@ void write_figures(JsonWriter& json, const StatsFigures& figures, bool truncated
   json.member("wall_ns", figures.wall_ns);
   json.member("domain_ns", figures.domain_ns);
   json.member("cpu_ns", figures.cpu_ns);
-  json.member("gc_ns", figures.gc_ns);
+  json.member("gc_ns", figures.of_phases(figures.gc_ns));
   json.member("gc_share", figures.gc_share());
-  json.member("gc_cpu_ns", figures.cpu_ns ? std::optional{figures.gc_cpu_ns} : std::nullopt);
-  json.member("stw_led", figures.stw_led);
-  json.member("stw_followed", figures.stw_followed);
+  json.member("gc_cpu_ns", figures.cpu_ns ? figures.of_phases(figures.gc_cpu_ns) : std::nullopt);
+  json.member("stw_led", figures.of_phases(figures.stw_led));
+  json.member("stw_followed", figures.of_phases(figures.stw_followed));
   json.key("collections").object([&] {
-    json.member("minor", figures.minor_collections);
-    json.member("major_slices", figures.major_slices);
-    json.member("major_cycles", figures.major_cycles);
-    json.member("compactions", figures.compactions);
+    json.member("minor", figures.of_phases(figures.minor_collections));
+    json.member("major_slices", figures.of_phases(figures.major_slices));
+    json.member("major_cycles", figures.of_phases(figures.major_cycles));
+    json.member("compactions", figures.of_phases(figures.compactions));
   });
-  add_counts(json, "explicit", figures.explicit_calls, explicit_phases(), "explicit_gc_");
-  add_counts(json, "triggers", figures.triggers, trigger_counters(), "");
+  add_counts(json, "explicit", figures.explicit_calls, explicit_phases(), "explicit_gc_", figures.missing.phases);
+  add_counts(json, "triggers", figures.triggers, trigger_counters(), "", figures.missing.counters);
   json.key("words").object([&] {
-    json.member("minor", figures.minor_words);
-    json.member("promoted", figures.promoted_words);
+    json.member("minor", figures.of_counters(figures.minor_words));
+    json.member("promoted", figures.of_counters(figures.promoted_words));
     json.member("major", figures.major_words);
     json.member("major_lower_bound", figures.major_words_lower_bound());
   });
   write_heap(json, figures);
-  json.member("user_events", figures.user_events);
+  json.member("user_events", known_count(figures.user_events, figures.missing.user_events));
   json.member("events", figures.events);
   json.member("losses", known_count(figures.losses, truncated));
   json.member("lost_words", known_count(figures.lost_words, truncated));

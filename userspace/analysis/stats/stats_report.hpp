@@ -15,6 +15,7 @@
 #include "analysis/stats/trend.hpp"
 #include "analysis/utilization/mutator_utilization.hpp"
 #include "rtev/event.hpp"
+#include "stream/not_recorded.hpp"
 #include "stream/program_key.hpp"
 
 namespace rtev {
@@ -115,7 +116,8 @@ struct StatsReport {
   std::uint64_t run_realtime_ns = 0;  ///< CLOCK_REALTIME then; 0: unknown
   std::uint64_t start_ns = 0;
   std::uint64_t end_ns = 0;
-  bool truncated = false;                 ///< the end of the recording is missing: totals of what was lost are unknown
+  bool truncated = false;  ///< the end of the recording is missing: totals of what was lost are unknown
+  NotRecorded not_recorded{};
   std::vector<ProcessStats> processes{};  ///< those with most GC time first
   std::uint64_t other_process_count = 0;  ///< that ended and are not remembered one by one
   std::uint64_t other_did_nothing = 0;    ///< of them: as ProcessStats::did_nothing()

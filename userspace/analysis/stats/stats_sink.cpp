@@ -27,6 +27,7 @@ Stats::~Stats() = default;
 void Stats::header(const RunHeader& header) {
   allocators_.header(header);
   version_ = header.version;
+  not_recorded_ = header.not_recorded;
   run_ns_ = header.start_ns;
   run_realtime_ns_ = header.start_realtime_ns;
   start_ns_ = header.begin_ns();
@@ -231,7 +232,8 @@ Stats::Process& Stats::process_at(ProcessIndex index, const Registry& registry, 
 void Stats::add_switch(const Event& event, const Batch& batch, const Registry& registry) {
   const auto change = batch.payload_as<SchedSwitch>(event);
   if (!change) return;
-  scheduler_seen_ = true;
+  // Without events of processes it is unknown which switches are whose.
+  scheduler_seen_ = !not_recorded_.has(EventKind::process);
   for (const Thread& thread : {change->prev, change->next}) {
     if (Process* const process = thread.tracked ? process_of(thread.pid) : nullptr) process->is_tracked(event.time);
   }

@@ -92,6 +92,7 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   void on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) override;
   void on_loss(const DomainLife& life, const Loss& loss) override { utilization_.lose(life, loss.from_ns); }
 
+  void set_left_out(Missing& missing) const;
   DomainStats stats_of(const Process& process, const Incarnation& domain,
                        const std::vector<ThreadInterval>& running) const;
   ProcessStats stats_of(const Process& process, const std::vector<ThreadInterval>& running) const;
@@ -118,6 +119,7 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   std::uint64_t switches_dropped_ = 0;
   std::uint64_t rings_missed_ = 0;
   bool truncated_ = false;
+  NotRecorded not_recorded_;
   bool scheduler_seen_ = false;
   Allocators allocators_;
 };

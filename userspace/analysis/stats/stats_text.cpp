@@ -100,7 +100,7 @@ class Screen {
     collector(head, figures, "its");
     line(head.text());
     heap(process);
-    if (figures.minor_collections > 0 || figures.minor_words > 0) allocation(process);
+    if (figures.minor_words > 0 || (figures.minor_collections > 0 && figures.of_counters(0))) allocation(process);
     add_list(out_, "explicit calls", figures.explicit_calls, explicit_phases(), "explicit_gc_", figures.missing.any());
     TextBuffer user;
     add_user_events(user, process, "", max_user_events);
@@ -108,7 +108,9 @@ class Screen {
   }
 
   static void collector(TextBuffer& head, const StatsFigures& figures, std::string_view whose) {
-    if (figures.gc_ns == 0) {
+    if (!figures.of_phases(figures.gc_ns)) {
+      head.add(": GC is unknown");
+    } else if (figures.gc_ns == 0) {
       head.add(": no garbage collection");
     } else {
       print(head, ": GC took {}", Duration{figures.gc_ns});
@@ -174,7 +176,7 @@ class Screen {
     if (process.live_words.count() > 1) {
       print(text, "{}live after a major cycle {} to {}", text.text().empty() ? "" : "; ",
             bytes_of(process.live_words.first()), bytes_of(process.live_words.last()));
-    } else if (process.figures.major_cycles == 0 && process.heap_words.count() > 0) {
+    } else if (process.figures.of_phases(process.figures.major_cycles) == 0 && process.heap_words.count() > 0) {
       text.add("; no major cycle ended");
     }
     if (process.max_rss_bytes) {
@@ -211,7 +213,9 @@ class Screen {
     const std::string_view bound = figures.missing.any() ? "at least " : "";
     print(text, "allocated {}{} in minor heaps ({}{})", bound, bytes_of(figures.minor_words),
           rate(figures.minor_words, figures.wall_ns),
-          Counted{figures.minor_collections, "minor collection", "minor collections"});
+          figures.of_phases(figures.minor_collections)
+              ? fmt::format("{}", Counted{figures.minor_collections, "minor collection", "minor collections"})
+              : "collections unknown");
     if (figures.promoted_words > 0) {
       print(text, ", promoted {} of it ({}{})", Percent{figures.promoted_words, figures.minor_words},
             rate(figures.promoted_words, figures.wall_ns), bytes_of(figures.promoted_words));
@@ -262,7 +266,8 @@ class Screen {
       TextBuffer text;
       print(text, "{}: ", ProcessName{growth.process->comm, growth.process->pid});
       add_heap_trend(text, growth.process->heap_words);
-      if (growth.process->figures.major_cycles == 0) text.add("; no major cycle ended");
+      const StatsFigures& figures = growth.process->figures;
+      if (figures.of_phases(figures.major_cycles) == 0) text.add("; no major cycle ended");
       line(text.text());
     }
     for (const ProcessStats& process : report_.processes)
@@ -273,23 +278,22 @@ class Screen {
   /// The cells that all rows have.
   void begin_row(TextTable& table, std::string_view pid, std::string_view comm, std::string_view domain,
                  std::optional<std::uint64_t> wall_ns, const StatsFigures& figures) const {
-    const bool bound = figures.missing.any();
+    const bool bound = figures.phases_bound();
     table.row();
     table.cell(pid);
     table.cell(comm);
     table.cell(domain);
     add_time(table, wall_ns, false);
     if (report_.scheduler_seen) add_time(table, figures.cpu_ns, false);
-    add_time(table, figures.gc_ns, bound);
+    add_time(table, figures.of_phases(figures.gc_ns), bound);
     add_share(table, figures.gc_share(), bound);
   }
 
   static void domain_cells(TextTable& table, const StatsFigures& figures) {
-    const bool bound = figures.missing.any();
-    table.cell(figures.minor_collections, bound);
-    table.cell(figures.major_cycles, bound);
+    add_number(table, figures.of_phases(figures.minor_collections), figures.phases_bound());
+    add_number(table, figures.of_phases(figures.major_cycles), figures.phases_bound());
     for (const std::uint64_t words : {figures.minor_words, figures.promoted_words})
-      table.cell(fmt::format("{}", bytes_of(words)), bound);
+      add_words(table, figures.of_counters(words), figures.counters_bound());
   }
 
   void domain_row(TextTable& table, const ProcessStats& process, std::string_view domain,
@@ -300,9 +304,8 @@ class Screen {
 
   static void process_cells(TextTable& table, const StatsFigures& figures, std::string_view heap,
                             std::optional<std::uint64_t> rise) {
-    const bool bound = figures.missing.any();
-    table.cell(figures.major_cycles, bound);
-    table.cell(fmt::format("{}", bytes_of(figures.minor_words)), bound);
+    add_number(table, figures.of_phases(figures.major_cycles), figures.phases_bound());
+    add_words(table, figures.of_counters(figures.minor_words), figures.counters_bound());
     table.cell(heap);
     table.cell(rise ? fmt::format("{}/s", bytes_of(*rise)) : "-");
   }
@@ -420,12 +423,19 @@ std::uint64_t leave_out_idle(StatsReport& report) {
   return idle;
 }
 
+void add_left_out(TextBuffer& out, const StatsReport& report) {
+  using enum EventKind;
+  const std::string text = report.not_recorded.text({begin, counter, user_unit});
+  if (!text.empty()) out.add(folded(text, 0, 2), '\n');
+}
+
 }  // namespace
 
 std::string stats_sentences(StatsReport report) {
   leave_out_idle(report);
   TextBuffer out;
   Screen(out, report).add_sentences();
+  add_left_out(out, report);
   return std::string{out.text()};
 }
 
@@ -446,6 +456,7 @@ std::string stats_text(StatsReport report, bool full, bool gc_tuning) {
     if (!gc_tuning) screen.add_table();
   }
   if (gc_tuning) add_gc_tuning(out, report);
+  add_left_out(out, report);
   if (report.switches_dropped > 0) {
     print(out, "warning: CPU times are lower bounds: the kernel dropped {}\n",
           Counted{report.switches_dropped, "context switch", "context switches"});

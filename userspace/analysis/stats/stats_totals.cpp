@@ -41,6 +41,13 @@ std::unordered_set<std::string> StatsReport::programs_of_one_row() const {
   return keys;
 }
 
+/// What --events left out.
+void Stats::set_left_out(Missing& missing) const {
+  missing.phases = not_recorded_.has_phases();
+  missing.counters = not_recorded_.has_counters();
+  missing.user_events = not_recorded_.has(EventKind::user_unit);
+}
+
 DomainStats Stats::stats_of(const Process& process, const Incarnation& domain,
                             const std::vector<ThreadInterval>& running) const {
   const std::uint64_t end = domain.end_or(process.end_or(now_ns_));
@@ -56,6 +63,7 @@ DomainStats Stats::stats_of(const Process& process, const Incarnation& domain,
                     .ended = domain.ended,
                     .begin_ns = domain.begin_ns,
                     .figures = figures_of(tally, process.stats.family, tally.cpu_ns > 0)};
+  set_left_out(stats.figures.missing);
   stats.figures.missing.paused = process.paused;
   stats.figures.missing.before = process.lacks_past;
   return stats;
@@ -82,6 +90,7 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
   stats.other_domains = figures_of(others, family, others.cpu_ns > 0);
   stats.other_domains.missing.paused = process.paused && process.other_count > 0;
   stats.other_domains.missing.before = process.lacks_past && process.other_count > 0;
+  if (process.other_count > 0) set_left_out(stats.other_domains.missing);
   stats.other_domains.heap = {};
 
   StatsFigures& figures = stats.figures;
@@ -91,15 +100,18 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
   figures.missing.paused = process.paused;
   figures.missing.before = process.lacks_past;
   figures.missing.merged = process.lacks_collections;
+  set_left_out(figures.missing);
   set_collections(figures, process.greatest, family);
   figures.cpu_ns.reset();
-  if (scheduler_seen_) {
+  if (scheduler_seen_ && stats.cpu_since_ns) {
     figures.cpu_ns = process.cpu_ns;
     for (const ThreadInterval& interval : running) {
       if (!process.ended && stats.cpu_since_ns && interval.pid == stats.pid)
         *figures.cpu_ns += overlap(interval, *stats.cpu_since_ns, now_ns_);
     }
   }
+  // Events of the process are missing that say which switches are its own.
+  if (figures.cpu_ns == 0 && figures.gc_cpu_ns > 0) figures.cpu_ns.reset();
   for (std::size_t i = 0; i < figures.heap.size() && !process.lacks_heap; ++i) {
     const auto id = heap_counter_id(family, i);
     const auto has_it = [&](const DomainStats& domain) { return domain.figures.heap[i].has_value(); };
@@ -124,6 +136,7 @@ StatsReport Stats::report(const Registry& registry) {
       .start_ns = start_ns_,
       .end_ns = std::max(now_ns_, start_ns_),
       .truncated = truncated_,
+      .not_recorded = not_recorded_,
       .other_process_count = other_process_count_,
       .other_did_nothing = other_did_nothing_,
       .other_processes = other_processes_,
@@ -151,7 +164,7 @@ StatsReport Stats::report(const Registry& registry) {
     report.processes.push_back(std::move(stats));
   }
   report.total.wall_ns = distance(report.start_ns, report.end_ns);
-  if (scheduler_seen_ && !report.total.cpu_ns) report.total.cpu_ns = 0;
+  if (scheduler_seen_ && report.processes.empty() && !report.total.cpu_ns) report.total.cpu_ns = 0;
   std::ranges::sort(report.processes, [](const ProcessStats& a, const ProcessStats& b) {
     return std::tuple{b.figures.gc_ns, b.figures.events, a.pid, a.begin_ns} <
            std::tuple{a.figures.gc_ns, a.figures.events, b.pid, b.begin_ns};

@@ -31,13 +31,13 @@ void add_operation(JsonWriter& json, const TaskOperation& operation) {
   });
 }
 
-void add_task_run(JsonWriter& json, const TaskRun& run, const StackTable* stacks) {
+void add_task_run(JsonWriter& json, const TaskRun& run, const StackTable* stacks, bool knows_pauses) {
   add_task(json.key("task"), run.task);
   json.member("domain", run.domain);
   json.member("begin_ns", run.begin_ns);
   json.member("duration_ns", run.length_ns());
   json.member("goes_on", run.goes_on);
-  add_time(json, run.time);
+  add_time(json, run.time, knows_pauses);
   json.member("pauses", run.pauses);
   json.member("longest_pause_ns", run.longest_pause_ns);
   json.key("waits").array([&] {
@@ -54,7 +54,7 @@ void add_task_run(JsonWriter& json, const TaskRun& run, const StackTable* stacks
   if (stacks && !run.stacks.empty()) add_seen_stacks(json.key("stacks"), run.stacks, *stacks);
 }
 
-void add_task_program(JsonWriter& json, const TaskProgram& program, const StackTable* stacks) {
+void add_task_program(JsonWriter& json, const TaskProgram& program, const StackTable* stacks, bool knows_pauses) {
   json.member("pid", program.pid);
   json.member("comm", program.comm);
   json.member("library", to_string(program.library));
@@ -71,7 +71,7 @@ void add_task_program(JsonWriter& json, const TaskProgram& program, const StackT
   });
   json.member("other_operations", program.other_operations);
   json.key("longest").array([&] {
-    for (const TaskRun& run : program.longest) json.object([&] { add_task_run(json, run, stacks); });
+    for (const TaskRun& run : program.longest) json.object([&] { add_task_run(json, run, stacks, knows_pauses); });
   });
   json.key("failures").array([&] {
     for (const TaskFailure& failure : program.failures) {
@@ -94,9 +94,10 @@ std::string tasks_json(const TasksReport& report) {
     json.member("scheduler_seen", report.scheduler_seen);
     json.member("lost_words", known_count(report.lost_words, report.truncated));
     json.member("not_followed", report.not_followed);
+    if (report.is_unknown()) return json.member("programs", std::optional<int>{});
     json.key("programs").array([&] {
       for (const TaskProgram& program : report.programs)
-        json.object([&] { add_task_program(json, program, report.stacks); });
+        json.object([&] { add_task_program(json, program, report.stacks, !report.not_recorded.has_phases()); });
     });
   });
   return std::string{json.text()} + '\n';

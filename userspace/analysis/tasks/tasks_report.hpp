@@ -13,6 +13,7 @@
 #include "analysis/sample_history.hpp"
 #include "analysis/spans/spans_report.hpp"
 #include "analysis/tasks/task_tracker.hpp"
+#include "stream/not_recorded.hpp"
 #include "stream/stacks.hpp"
 
 namespace rtev {
@@ -82,11 +83,14 @@ struct TasksReport {
   bool full = false;                       ///< text with all runs, waits and operations
   std::string input{};                     ///< a recording as an argument of a shell; empty: none
   bool truncated = false;                  ///< the end of the recording is missing: totals of what was lost are unknown
-  bool scheduler_seen = false;             ///< else the time of runs is unknown
-  std::uint64_t lost_words = 0;            ///< of rings
-  std::uint64_t not_followed = 0;          ///< events of tasks, and programs, that there was no room for
-  std::vector<TaskProgram> programs{};     ///< the one with the longest run first
-  const StackTable* stacks = nullptr;      ///< of the samples; null if there were no events
+  NotRecorded not_recorded{};
+  bool scheduler_seen = false;          ///< else the time of runs is unknown
+  std::uint64_t lost_words = 0;         ///< of rings
+  std::uint64_t not_followed = 0;       ///< events of tasks, and programs, that there was no room for
+  std::vector<TaskProgram> programs{};  ///< the one with the longest run first
+  /// None are known, since user events were left out.
+  bool is_unknown() const { return programs.empty() && not_recorded.has(EventKind::user_custom); }
+  const StackTable* stacks = nullptr;  ///< of the samples; null if there were no events
 };
 
 /// For people, on one screen unless report.full.

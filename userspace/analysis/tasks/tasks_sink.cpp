@@ -265,6 +265,7 @@ void Tasks::summary(const RunSummary& summary, const Registry& registry) {
   report_.start_ns = header_.begin_ns();
   report_.end_ns = last_ns_;
   report_.truncated = !summary.complete;
+  report_.not_recorded = header_.not_recorded;
   report_.min_ns = options_.min_ns;
   report_.full = options_.full;
   report_.input = options_.input;

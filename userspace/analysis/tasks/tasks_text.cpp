@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <array>
+#include <map>
 #include <ranges>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "analysis/tasks/tasks_report.hpp"
 #include "base/folding.hpp"
 #include "base/text_table.hpp"
+#include "stream/program_key.hpp"
 
 namespace rtev {
 namespace {
@@ -51,7 +53,7 @@ std::string_view nouns_of(TaskLibrary library, bool one) {
 
 class TasksText {
  public:
-  explicit TasksText(const TasksReport& report) : report_(report) {}
+  explicit TasksText(const TasksReport& report) : report_(report), programs_(grouped(report)) {}
 
   std::string text() {
     if (report_.programs.empty()) {
@@ -67,13 +69,67 @@ class TasksText {
   }
 
  private:
+  /// The tasks of a process, or of many ones of a program.
+  struct Program {
+    TaskProgram tasks;
+    std::uint64_t processes = 1;
+  };
+
+  /// Those of programs with many processes together: not their runs and failures, which are of one each.
+  static std::vector<Program> grouped(const TasksReport& report) {
+    std::map<std::string_view, std::uint64_t> processes;
+    for (const TaskProgram& program : report.programs) ++processes[program.comm];
+    std::vector<Program> programs;
+    std::map<std::pair<std::string_view, TaskLibrary>, std::size_t> together;
+    for (const TaskProgram& program : report.programs) {
+      const bool is_single = report.full || processes[program.comm] <= max_single_processes;
+      const auto [place, is_first] = together.try_emplace({program.comm, program.library}, programs.size());
+      if (is_single || is_first)
+        programs.push_back({.tasks = program});
+      else
+        add(programs[place->second], program);
+    }
+    return programs;
+  }
+
+  static void add(Program& sum, const TaskProgram& program) {
+    ++sum.processes;
+    for (std::uint64_t TaskProgram::* const count :
+         {&TaskProgram::created, &TaskProgram::finished, &TaskProgram::failed, &TaskProgram::cancelled})
+      sum.tasks.*count += program.*count;
+    for (std::size_t state = 0; state < task_state_count; ++state) sum.tasks.states[state] += program.states[state];
+    sum.tasks.runs.merge(program.runs);
+    add(sum.tasks.runnable, program.runnable);
+    for (const TaskOperation& operation : program.operations) {
+      const auto same = std::ranges::find(sum.tasks.operations, operation.name, &TaskOperation::name);
+      if (same == sum.tasks.operations.end())
+        sum.tasks.operations.push_back(operation);
+      else
+        add(*same, operation);
+    }
+  }
+
+  static void add(TaskOperation& sum, const TaskOperation& operation) {
+    const TaskOperation before = sum;
+    if (operation.longest_ns > sum.longest_ns) sum = operation;
+    sum.count = before.count + operation.count;
+    sum.total_ns = before.total_ns + operation.total_ns;
+  }
+
+  static std::string who(const Program& program) {
+    if (program.processes > 1) return fmt::format("{} x{}", Escaped{program.tasks.comm}, Grouped{program.processes});
+    return fmt::format("{}", ProcessName{program.tasks.comm, program.tasks.pid});
+  }
+
   struct Row {
     const TaskProgram* program;
     const TaskRun* run;
   };
   struct Operation {
-    const TaskProgram* program;
+    const Program* program;
     const TaskOperation* operation;
+
+    bool is_runnable() const { return operation == &program->tasks.runnable; }
   };
 
   void line(std::string_view text, std::size_t indent = 0) { out_.add(folded(text, 0, indent), '\n'); }
@@ -85,6 +141,7 @@ class TasksText {
   bool several() const { return report_.programs.size() > 1; }
 
   void none() {
+    if (report_.is_unknown()) return line(report_.not_recorded.text({EventKind::user_custom}) + ": tasks are unknown");
     if (report_.start_ns > report_.run_ns)
       return line("no event of a task in this part of the recording: a task that ran all through it has none");
     line(
@@ -93,16 +150,17 @@ class TasksText {
   }
 
   void verdicts() {
-    for (const TaskProgram& program : report_.programs | std::views::take(shown(max_task_programs))) verdict(program);
-    if (const std::size_t all = report_.programs.size(); all > shown(max_task_programs))
-      print(out_, "and {} with shorter runs\n", Counted{all - max_task_programs, "more program", "more programs"});
+    for (const Program& program : programs_ | std::views::take(shown(max_task_programs))) verdict(program);
+    if (const std::size_t all = programs_.size(); all > shown(max_task_programs))
+      print(out_, "and {} with shorter runs\n", Counted{all - max_task_programs, "other", "others"});
   }
 
-  void verdict(const TaskProgram& program) {
+  void verdict(const Program& of) {
+    const TaskProgram& program = of.tasks;
     TextBuffer text;
     const std::uint64_t ended = program.finished + program.failed + program.cancelled;
     const std::uint64_t all = ended + program.alive();
-    print(text, "{}: {} {}", ProcessName{program.comm, program.pid}, Grouped{all}, nouns_of(program.library, all == 1));
+    print(text, "{}: {} {}", who(of), Grouped{all}, nouns_of(program.library, all == 1));
     std::string_view separator = ": ";
     const auto add = [&](std::uint64_t count, std::string_view what) {
       if (count == 0) return;
@@ -206,14 +264,14 @@ class TasksText {
 
   void operations() {
     std::vector<Operation> rows;
-    for (const TaskProgram& program : report_.programs) {
-      if (program.runnable.count > 0) rows.push_back({&program, &program.runnable});
-      for (const TaskOperation& operation : program.operations) rows.push_back({&program, &operation});
+    for (const Program& program : programs_) {
+      if (program.tasks.runnable.count > 0) rows.push_back({&program, &program.tasks.runnable});
+      for (const TaskOperation& operation : program.tasks.operations) rows.push_back({&program, &operation});
     }
     if (rows.empty()) return;
     // First how long tasks could run and did not: no operation of theirs explains that.
     const auto order = [](const Operation& row) {
-      return std::tuple(row.operation == &row.program->runnable, row.operation->longest_ns, row.program->pid);
+      return std::tuple(row.is_runnable(), row.operation->longest_ns, row.program->tasks.pid);
     };
     std::ranges::sort(rows, [&](const Operation& a, const Operation& b) { return order(a) > order(b); });
     TextTable table;
@@ -222,13 +280,13 @@ class TasksText {
     for (const Operation& row : rows | std::views::take(shown(max_operations))) {
       const TaskOperation& operation = *row.operation;
       table.row();
-      table.cell(row.operation == &row.program->runnable ? "to run" : operation_name(operation.name));
+      table.cell(row.is_runnable() ? "to run" : operation_name(operation.name));
       table.cell(operation.count);
       table.duration(operation.total_ns);
       table.duration(operation.longest_ns);
       TextBuffer text;
       append(text, TaskName{operation.task, report_.full});
-      if (several()) print(text, " of {}", ProcessName{row.program->comm, row.program->pid});
+      if (several()) print(text, " of {}", who(*row.program));
       print(text, " at {}", TimeOf{report_, operation.longest_begin_ns});
       if (operation.goes_on) text.add(" ...");
       table.remark(text.text());
@@ -264,6 +322,8 @@ class TasksText {
     if (report_.lost_words > 0)
       print(text, "warning: {} lost: it is unknown what tasks did then\n",
             Counted{report_.lost_words, "ring word was", "ring words were"});
+    if (!report_.programs.empty() && report_.not_recorded.has_phases())
+      print(text, "{}: time in the GC is unknown\n", report_.not_recorded.text({EventKind::begin}));
     if (report_.not_followed > 0)
       print(text, "{} not counted: too many tasks or programs\n",
             Counted{report_.not_followed, "event was", "events were"});
@@ -284,6 +344,7 @@ class TasksText {
   }
 
   const TasksReport& report_;
+  const std::vector<Program> programs_;
   TextBuffer out_;
 };
 

@@ -42,7 +42,7 @@ struct LatencyCommandOptions : AnalysisOptions {
   std::string phase;
   std::optional<SpanCondition> span;
   std::chrono::nanoseconds min{0}, interval{0};
-  bool olly = false;
+  bool olly = false, by_process = false;
 };
 
 /// Of --phase; empty if there is such a phase.
@@ -81,6 +81,7 @@ int run_latency(const LatencyCommandOptions& options, const Invocation& invocati
                    .min_ns = static_cast<std::uint64_t>(options.min.count()),
                    .interval_ns = static_cast<std::uint64_t>(options.interval.count()),
                    .full = options.full,
+                   .by_process = options.by_process,
                    .max_bytes = options.memory_limit / 4},
                   **output);
   // It writes its reports itself, also before the end.
@@ -115,7 +116,9 @@ Subcommand add_latency_command(CLI::App& root) {
   app->add_flag("--olly", options->olly,
                 "count only the pauses that olly latency counts: major, stw_leader and interrupt_remote");
   add_analysis_options(*app, *options);
-  for (const char* const other : {"--phase", "--interval", "--olly", "--min"}) span->excludes(app->get_option(other));
+  add_rows_option(*app, options->by_process);
+  for (const char* const other : {"--phase", "--interval", "--olly", "--min", "--by"})
+    span->excludes(app->get_option(other));
   return {.app = app,
           .run =
               [options](const Invocation& invocation) {

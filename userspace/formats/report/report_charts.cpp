@@ -351,6 +351,7 @@ function heap() {
 }
 
 function rates() {
+  if (data.stats.not_recorded) return "";
   const series = data.series,
     width = series.width_ns;
   if (series.columns === 0) return "";

@@ -409,8 +409,8 @@ function method() {
         ["command line", run.command_line.join(" ")],
         ["duration", duration(data.pauses.end_ns - data.pauses.start_ns)],
         ["events", grouped(total.events)],
-        ["CPU time of the tracer", self.cpu_ns ? duration(self.cpu_ns) : "unknown"],
-        ["memory of the tracer", self.max_rss_bytes ? size(self.max_rss_bytes) : "unknown"],
+        ["CPU time of the tracer", known(self.cpu_ns, duration)],
+        ["memory of the tracer", known(self.max_rss_bytes, size)],
       ],
     ),
   );
@@ -444,10 +444,10 @@ function processes() {
           duration(of.wall_ns),
           known(of.cpu_ns, duration),
           percent(of.gc_share),
-          pauses ? grouped(pauses.count) : "0",
+          pauses ? grouped(pauses.count) : known(of.gc_ns, () => "0"),
           pauses && pauses.count ? duration(pauses.percentiles_ns["99"]) : "",
           pauses && pauses.count ? duration(pauses.max_ns) : "",
-          size(of.words.minor * 8),
+          known(of.words.minor, words => size(words * 8)),
           of.heap_words ? size(of.heap_words.last * 8) : "unknown",
           grouped(of.events),
         ];
@@ -464,6 +464,8 @@ async function show() {
     hex = byte => "\\x" + byte.toString(16).toUpperCase().padStart(2, "0"),
     seen = c => Array.from(new TextEncoder().encode(c), hex).join("");
   data = JSON.parse(text, (_, value) => (typeof value === "string" ? value.replace(odd, seen) : value));
+  for (const of of [data.latency, data.pauses, data.spans, data.stalls, data.tasks])
+    of.processes ||= of.pauses ||= of.groups ||= of.spans ||= of.programs ||= [];
   const sections = [
     heat_map(),
     causes(),

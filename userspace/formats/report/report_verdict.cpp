@@ -134,11 +134,14 @@ class ReportHead {
     html_ += "<section id=\"tiles-section\" aria-label=\"main figures\"><dl id=\"tiles\">\n";
     const Histogram& pauses = report_.latency.all.wall;
     const auto below = [&](double percentile) { return fmt::format("{}", Duration{pauses.percentile(percentile)}); };
-    tile("pauses", fmt::format("{}", Grouped{pauses.count()}), fmt::format("{} together", Duration{pauses.total()}));
     const bool has_pauses = pauses.count() > 0;
-    tile("longest pause", has_pauses ? fmt::format("{}", Duration{pauses.max()}) : "none",
+    const std::string_view none = report_.latency.is_unknown() ? "unknown" : "none";
+    tile("pauses", has_pauses ? fmt::format("{}", Grouped{pauses.count()}) : std::string(none),
+         has_pauses ? fmt::format("{} together", Duration{pauses.total()}) : "");
+    tile("longest pause", has_pauses ? fmt::format("{}", Duration{pauses.max()}) : std::string(none),
          has_pauses ? fmt::format("99.9% below {}", below(99.9)) : "");
-    tile("99% below", has_pauses ? below(99) : "none", has_pauses ? fmt::format("50% below {}", below(50)) : "");
+    tile("99% below", has_pauses ? below(99) : std::string(none),
+         has_pauses ? fmt::format("50% below {}", below(50)) : "");
     const StatsFigures& total = report_.stats.total;
     const auto share = total.gc_share();
     tile("time in the GC", share ? tenths_of_percent(std::round(*share * 1000)) : "unknown",
@@ -149,19 +152,26 @@ class ReportHead {
     const std::uint64_t wall_ns = only != nullptr ? only->figures.wall_ns : total.wall_ns;
     const double per_second =
         static_cast<double>(total.minor_words) * 1e9 / static_cast<double>(std::max<std::uint64_t>(wall_ns, 1));
-    tile("allocated in minor heaps", text_of_words(total.minor_words),
-         fmt::format("{}/s, {} promoted", text_of_words(static_cast<std::uint64_t>(std::min(per_second, 1e18))),
-                     Percent{total.promoted_words, total.minor_words}));
-    tile("minor collections", fmt::format("{}", Grouped{total.minor_collections}),
-         fmt::format("{}", Counted{total.major_cycles, "major cycle", "major cycles"}));
-    const bool is_known = !report_.stats.truncated;
+    if (!total.of_counters(total.minor_words)) {
+      tile("allocated in minor heaps", "unknown", "");
+    } else {
+      tile("allocated in minor heaps", text_of_words(total.minor_words),
+           fmt::format("{}/s, {} promoted", text_of_words(static_cast<std::uint64_t>(std::min(per_second, 1e18))),
+                       Percent{total.promoted_words, total.minor_words}));
+    }
+    if (!total.of_phases(total.minor_collections)) {
+      tile("minor collections", "unknown", "");
+    } else {
+      tile("minor collections", fmt::format("{}", Grouped{total.minor_collections}),
+           fmt::format("{}", Counted{total.major_cycles, "major cycle", "major cycles"}));
+    }
+    const bool is_known = !report_.stats.truncated, is_all = is_known && report_.stats.not_recorded.selection.empty();
     tile("lost of rings",
          total.lost_words > 0 ? fmt::format("{}", Grouped{total.lost_words})
          : is_known           ? "nothing"
                               : "unknown",
-         total.lost_words > 0
-             ? "words"
-             : fmt::format("{}{}", is_known ? "all of " : "", Counted{total.events, "event", "events"}));
+         total.lost_words > 0 ? "words"
+                              : fmt::format("{}{}", is_all ? "all of " : "", Counted{total.events, "event", "events"}));
     html_ += "</dl></section>\n";
   }
 

@@ -115,7 +115,7 @@ TEST_F(LatencyTest, TextFitsATerminal) {
   expect_fits();
   EXPECT_THAT(text(), HasSubstr("  and 50 more"));
   for (int i = 0; i < 50; ++i) {
-    const std::uint32_t slot = world.add_ring(add_process(4'000'000 + i, "a-name-of-15-ch"));
+    const std::uint32_t slot = world.add_ring(add_process(4'000'000 + i, "a-name-of-15-" + std::to_string(10 + i)));
     pause(70'000'000'000, 1'000'000, 0, phase_major, slot);
   }
   expect_fits();
@@ -177,6 +177,23 @@ TEST_F(LatencyTest, NamesAreEscaped) {
     }
     EXPECT_EQ(std::ranges::count(latency->report_json(world.registry), '\n'), 1);
   }
+}
+
+TEST(LatencyText, ManyProcessesOfAProgramHaveOneRow) {
+  LatencyReport report{.end_ns = 1'000'000'000};
+  for (std::int32_t pid = 1; pid <= 6; ++pid) {
+    LatencyFigures figures;
+    figures.record(1, 1'000'000, TimeSplit{.unknown = 1'000'000});
+    report.all.merge(figures);
+    report.processes.push_back(
+        {.pid = pid, .comm = "worker", .exe = "/bin/worker", .figures = figures, .domains = {{.figures = figures}}});
+  }
+  const std::string text = latency_text(report, false);
+  EXPECT_THAT(text, HasSubstr("6 processes of worker"));
+  EXPECT_THAT(text, HasSubstr(" x6  worker"));
+  EXPECT_EQ(std::ranges::count(text, '\n'), 6) << text;
+  report.by_process = true;
+  EXPECT_THAT(latency_text(report, false), Not(HasSubstr("x6")));
 }
 
 }  // namespace

@@ -347,5 +347,20 @@ TEST_F(SpansTest, NamesAreEscaped) {
   }
 }
 
+TEST(SpansText, ManyProcessesOfAProgramHaveOneRow) {
+  SpansReport report{.end_ns = 1'000'000'000};
+  for (std::int32_t pid = 1; pid <= 6; ++pid) {
+    SpanGroup& group = report.groups.emplace_back(SpanGroup{.pid = pid, .comm = "worker", .name = "request"});
+    group.wall.record(static_cast<std::uint64_t>(pid) * 1000);
+    group.slowest.push_back({.begin_ns = 1, .end_ns = 1 + static_cast<std::uint64_t>(pid) * 1000});
+  }
+  const std::string text = spans_text(report);
+  EXPECT_THAT(text, StartsWith("6 spans \"request\" of worker x6 in 1.00s"));
+  EXPECT_THAT(text, HasSubstr("6.00µs: request of worker/6 domain 0"));
+  EXPECT_THAT(text, Not(HasSubstr("worker/1")));
+  report.full = true;
+  EXPECT_THAT(spans_text(report), Not(HasSubstr("x6")));
+}
+
 }  // namespace
 }  // namespace rtev::test

@@ -228,5 +228,17 @@ TEST_F(TasksTest, LimitsApplyToRuns) {
   EXPECT_EQ(limited.all[0].durations->max(), 290 * ms);
 }
 
+TEST(TasksText, ManyProcessesOfAProgramHaveOneSentence) {
+  TasksReport report;
+  for (std::int32_t pid = 1; pid <= 6; ++pid) {
+    TaskProgram& program = report.programs.emplace_back(TaskProgram{.pid = pid, .comm = "worker", .finished = 2});
+    program.operations.push_back({.name = "sleep", .count = 3, .total_ns = 30, .longest_ns = 10});
+  }
+  const std::string text = tasks_text(report);
+  EXPECT_THAT(text, StartsWith("worker x6: 12 fibers of Eio: 12 finished"));
+  EXPECT_THAT(text, HasSubstr("18    180ns"));
+  EXPECT_THAT(text, Not(HasSubstr("more operation")));
+}
+
 }  // namespace
 }  // namespace rtev::test

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#include "stream/not_recorded.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/escape.hpp"
+
+namespace rtev {
+
+const std::vector<KindWord>& kind_words() {
+  using enum EventKind;
+  static const std::vector<KindWord> words{
+      {"phase", "GC phases", {begin, end}},
+      {"counter", "counters", {counter}},
+      {"alloc", "sizes of allocated blocks", {alloc}},
+      {"lifecycle", "starts and ends of domains", {lifecycle}},
+      {"user", "user events", {user_unit, user_int, user_begin, user_end, user_custom}},
+      {"process", "starts and ends of processes", {process}},
+      {"switch", "switches of threads", {sched_switch}},
+      {"wakeup", "wakeups", {wakeup}},
+      {"sample", "stack samples", {sample}},
+  };
+  return words;
+}
+
+std::vector<std::string_view> NotRecorded::words() const {
+  std::vector<std::string_view> found;
+  for (const KindWord& word : kind_words())
+    if (std::ranges::any_of(word.kinds, [this](EventKind kind) { return has(kind); })) found.push_back(word.word);
+  return found;
+}
+
+std::string NotRecorded::text(std::initializer_list<EventKind> wanted) const {
+  std::vector<std::string_view> names;
+  for (const KindWord& word : kind_words()) {
+    const bool is_wanted = wanted.size() == 0 || std::ranges::find_first_of(word.kinds, wanted) != word.kinds.end();
+    if (is_wanted && std::ranges::any_of(word.kinds, [this](EventKind kind) { return has(kind); }))
+      names.push_back(word.name);
+  }
+  if (names.empty()) return {};
+  std::string list(names.front());
+  for (std::size_t i = 1; i < names.size(); ++i)
+    list += fmt::format("{}{}", i + 1 < names.size() ? ", " : " and ", names[i]);
+  return fmt::format("{} were not recorded ({})", list, escaped(selection));
+}
+
+}  // namespace rtev
