@@ -208,9 +208,29 @@ TEST_F(RootlessLive, StacksOfOnesOwnProgramsNeedNoBpf) {
   const Json profile = Json::parse(read_file(dir / "profile.json"));
   EXPECT_GT(profile["samples"].get<int>(), 20);
   EXPECT_THAT(profile["functions"].dump(), HasSubstr("busy_alloc.ml"));
+  const Outcome paused = run_in(plain_user, {"pauses", "--stacks", "-f", "json", "-o", dir / "pauses.json",
+                                             "--stack-rate", "5000", "--", ocaml_program("busy_alloc"), "5000"});
+  ASSERT_EQ(paused.status.code(), 0) << paused.err;
+  const Json pauses = Json::parse(read_file(dir / "pauses.json"))["pauses"];
+  EXPECT_TRUE(std::ranges::any_of(pauses, [](const Json& pause) { return !pause["stacks"].empty(); })) << pauses;
   const Outcome sleeps = run_in(plain_user, {"profile", "--off-cpu", "--", ocaml_program("hello")});
   EXPECT_NE(sleeps.status.code(), 0);
   EXPECT_THAT(sleeps.err, HasSubstr("hint: "));
+}
+
+TEST_F(RootlessLive, StacksOfOnesOwnRunningProgramNeedNoBpf) {
+  const int level = std::stoi(read_file("/proc/sys/kernel/perf_event_paranoid"));
+  if (level > 2) GTEST_SKIP() << "kernel.perf_event_paranoid is " << level;
+  Command program = with_events("busy_alloc", {"5000"});
+  program.user = nobody;
+  Process process(program, "ready");
+  std::optional<Process> tracer;
+  start_ready(tracer, {.argv = in(plain_user, {"profile", "-f", "json", "-o", dir / "profile.json", "--stack-rate",
+                                               "1000", "-p", std::to_string(process.pid())})});
+  run_through(process);
+  const Outcome outcome = tracer->wait();
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_THAT(Json::parse(read_file(dir / "profile.json"))["functions"].dump(), HasSubstr("busy_alloc.ml"));
 }
 
 TEST_F(RootlessLive, ARecordingHasTheEventsOfTheRing) {

@@ -76,7 +76,6 @@ void ThreadTracker::add(std::uint64_t time_ns, const Wakeup& wakeup) {
   if (!wakeup.woken.tracked || is_blind(time_ns)) return;
   ThreadEntry* const thread = find_or_track(wakeup.woken, time_ns);
   if (!thread || time_ns < thread->interval.begin_ns || thread->interval.state == ThreadState::runnable) return;
-  if (cpus_.empty()) return;  // without switches it is unknown when it got a CPU
   if (thread->interval.state == ThreadState::on_cpu) {
     thread->woken_early = wakeup.by;
     return;
@@ -234,7 +233,7 @@ ThreadTracker::Snapshot ThreadTracker::at(std::int32_t tid, std::uint64_t time_n
   ThreadEntry& thread = found->second;
   const bool exact = time_ns >= thread.accounted_ns;
   if (exact) {
-    thread.split.add(thread.interval.state, time_ns - thread.accounted_ns);
+    thread.split.add(state_of(thread.interval), time_ns - thread.accounted_ns);
     thread.accounted_ns = time_ns;
   }
   return {.tid = tid, .thread = thread.serial, .time_ns = time_ns, .exact = exact, .since_0 = thread.split};
@@ -260,8 +259,9 @@ std::optional<ThreadInterval> ThreadTracker::current(std::int32_t tid, std::uint
   return current(found->second, time_ns);
 }
 
-ThreadInterval ThreadTracker::current(const ThreadEntry& thread, std::uint64_t time_ns) {
+ThreadInterval ThreadTracker::current(const ThreadEntry& thread, std::uint64_t time_ns) const {
   ThreadInterval interval = thread.interval;
+  interval.state = state_of(interval);
   interval.end_ns = std::max(time_ns, interval.begin_ns);
   return interval;
 }
@@ -321,12 +321,18 @@ void ThreadTracker::untrack(std::int32_t tid, std::uint64_t time_ns) {
   remove(tid);
 }
 
+/// Without switches it is unknown when a thread that was woken got a CPU.
+ThreadState ThreadTracker::state_of(const ThreadInterval& interval) const {
+  return interval.state == ThreadState::runnable && cpus_.empty() ? ThreadState::unknown : interval.state;
+}
+
 /// Ends the present interval and begins another, which is returned. Intervals keep to the times of events; what at()
 /// has reported is final all the same.
 ThreadInterval& ThreadTracker::begin_interval(ThreadEntry& thread, std::uint64_t time_ns, ThreadState state,
                                               std::int32_t cpu) {
   // In place: an interval is large, and this happens with each scheduler event.
   ThreadInterval& interval = thread.interval;
+  interval.state = state_of(interval);
   interval.end_ns = std::max(time_ns, interval.begin_ns);
   if (interval.end_ns > thread.accounted_ns) {
     thread.split.add(interval.state, interval.end_ns - thread.accounted_ns);

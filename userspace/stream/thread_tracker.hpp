@@ -138,7 +138,8 @@ class ThreadTracker {
   bool is_blind(std::uint64_t time_ns) const {
     return blind_until_ns_ != 0 && time_ns >= blind_from_ns_ && time_ns <= blind_until_ns_;
   }
-  static ThreadInterval current(const ThreadEntry& thread, std::uint64_t time_ns);
+  ThreadInterval current(const ThreadEntry& thread, std::uint64_t time_ns) const;
+  ThreadState state_of(const ThreadInterval& interval) const;
   bool switch_cpu(std::uint64_t time_ns, const SchedSwitch& change);
   void clear_cpu(std::uint32_t cpu, RunningThread& running, std::uint64_t time_ns);
   void leave(std::uint64_t time_ns, const SchedSwitch& change);

@@ -103,6 +103,7 @@ class Sentence {
     } else {
       print(out_, "was in {} for {}, without the phases inside", PhaseName{pause_.domain.family, busiest->phase},
             share(busiest->own_ns));
+      where(pause_.stacks, SampleKind::on_cpu);
     }
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "analysis/profile/gc_stacks.hpp"
 #include "stream/stw_phases.hpp"
 
 namespace rtev {
@@ -11,6 +12,7 @@ namespace rtev {
 PauseAnalyzer::~PauseAnalyzer() = default;
 
 void PauseAnalyzer::add_other(const Event& event, const Batch& batch, const Registry& registry) {
+  stacks_ = &registry.stacks();
   fold(event, batch, registry);
   tasks_.add(event, batch, registry);
   samples_.add(event, batch, registry);
@@ -135,7 +137,13 @@ void PauseAnalyzer::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
   }
   PauseDetails details = std::move(pause).finish(root, time, threads_.role(tid));
   const auto stacks_of = [&](std::int32_t thread) { return samples_.between(thread, root.begin_ns, root.end_ns); };
-  details.stacks = stacks_of(tid);
+  if (scheduler_seen_ || life.domain != 0) {
+    details.stacks = stacks_of(tid);
+  } else {
+    // Without switches the thread is unknown: it is the main one if that was in the GC meanwhile.
+    details.stacks = stacks_of(life.pid);
+    std::erase_if(details.stacks, [this](const SeenStack& seen) { return !is_below_gc_entry(seen.stack, *stacks_); });
+  }
   details.scheduling.add_stacks(stacks_of);
   forget_pause(domain);
   consumer_.on_pause_details(std::move(details));

@@ -122,6 +122,7 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   CpuHistory cpus_{threads_};
   ThreadHistory history_{threads_, cpus_};
   SampleHistory samples_;
+  const StackTable* stacks_ = nullptr;  ///< of the samples; null before there is one
   TaskTracker tasks_;
   StopTheWorld world_;
   static constexpr std::size_t few_nodes = 4;
