@@ -218,7 +218,7 @@ TEST_F(EnableLive, ARingDoesNotLandWhereOthersWatch) {
 
 TEST_F(EnableLive, ADirectoryThatOthersMayReadIsRefusedUnlessAllowed) {
   covers("enable", "a directory that others may read, and could lock");
-  Command command = program("busy_alloc", {"2000"});
+  Command command = program("busy_alloc", {"10000"});
   const fs::path home = dir / "home";
   fs::create_directory(home);
   fs::permissions(home, fs::perms(0755));

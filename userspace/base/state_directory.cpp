@@ -11,13 +11,35 @@
 
 namespace rtev {
 
+namespace {
+
+UniqueFd open_directory(const std::filesystem::path& path) {
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/// Earlier versions let others read it.
+void close_state_root() {
+  constexpr const char* root = "/run/rtev-bpf";
+  struct stat status{};
+  const UniqueFd fd = open_directory(root);
+  if (fd && ::fstat(fd.get(), &status) == 0 && status.st_uid == ::geteuid() &&
+      (status.st_mode & ALLPERMS & ~state_directory_mode) != 0)
+    ::fchmod(fd.get(), status.st_mode & state_directory_mode);
+}
+
+}  // namespace
+
 Result<UniqueFd> open_state_directory(const std::filesystem::path& directory, mode_t mode) {
   const std::string hint = ::geteuid() != 0 ? "run it as root" : "";
-  // Never wider, not even for a moment: a descriptor from then could still be read.
-  for (const auto& [made, made_mode] : {std::pair(directory.parent_path(), state_directory_mode), {directory, mode}})
-    if (::mkdir(made.c_str(), made_mode) != 0 && errno != EEXIST)
-      return errno_error(errno, "cannot make directory", made, hint);
-  UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  UniqueFd fd = open_directory(directory);
+  // Who locks /run has mkdir(2) wait also for a directory that is there.
+  if (!fd && errno == ENOENT) {
+    // Never wider, not even for a moment: a descriptor from then could still be read.
+    for (const auto& [made, made_mode] : {std::pair(directory.parent_path(), state_directory_mode), {directory, mode}})
+      if (::mkdir(made.c_str(), made_mode) != 0 && errno != EEXIST)
+        return errno_error(errno, "cannot make directory", made, hint);
+    fd = open_directory(directory);
+  }
   struct stat status{};
   if (!fd || ::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot open directory", directory);
   constexpr mode_t of_others = S_IWGRP | S_IWOTH;
@@ -28,6 +50,7 @@ Result<UniqueFd> open_state_directory(const std::filesystem::path& directory, mo
                                  .hint = hint});
   if ((status.st_mode & ALLPERMS & ~mode) != 0 && ::fchmod(fd.get(), status.st_mode & mode) != 0)
     return errno_error(errno, "cannot change the mode of directory", directory);
+  close_state_root();
   return fd;
 }
 

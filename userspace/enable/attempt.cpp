@@ -102,6 +102,19 @@ Checked<void> prepare(const Procfs& procfs, const Target& target, const Requirem
   return {};
 }
 
+/// Has the runtime make its ring in the directory with this text; 0: it goes there by itself. False if it goes
+/// elsewhere.
+bool is_led(const Target& target, std::uint64_t text) {
+  if (text == 0) return true;
+  const std::uint64_t variable = target.place(target.runtime.start_sites.directory);
+  const auto present = target.memory().word(variable);
+  if (!present || *present == text) return present.has_value();
+  // As check_requirements() saw it: no directory, or an empty name.
+  constexpr std::size_t max_bytes = 1;
+  const bool is_free = *present == 0 || target.memory().text(*present, max_bytes) == std::string();
+  return is_free && target.memory().write_word(variable, text);
+}
+
 /// The hook of an entry that is of this very program, as it is now.
 std::optional<ReplacedHook> hook_of(const JournalEntry& entry, const Target& target) {
   const bool is_same = entry.program == target.process.program() && entry.user == target.process.credentials().user;
@@ -160,10 +173,7 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
   if (same && domain_state_of(target, thread_pointer) == state) {
     // Nothing sets it back: the runtime, or that of a child, may be about to make a ring at any later time, and would
     // make it where the program works then.
-    const std::uint64_t variable = target.place(target.runtime.start_sites.directory);
-    const bool is_led =
-        requirements.directory_text == 0 || target.memory().write_word(variable, requirements.directory_text);
-    if (is_led && target.memory().write_word(hook->address, hook->replacement))
+    if (is_led(target, requirements.directory_text) && target.memory().write_word(hook->address, hook->replacement))
       started = wait_for_events(target, *state, monotonic_ns() + window_ns);
     put_back(target.memory(), *hook);
     withdraw_request(target.memory(), *hook);

@@ -216,7 +216,8 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
   const auto memory_needed = [&](const RingPlace& found) {
     return found.is_memory ? bytes + spare_bytes : spare_bytes;
   };
-  const bool can_be_led = target.runtime.start_sites.directory != 0;
+  // The second one says whether the first one is final: see Target::is_initialised().
+  const bool can_be_led = target.runtime.start_sites.directory != 0 && target.runtime.start_sites.ring_words != 0;
   std::vector<RingDirectory> directories;
   if (!path->empty())
     directories.push_back({.path = *path});

@@ -11,24 +11,31 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "enable/progress.hpp"
 #include "inspect/procfs.hpp"
 
 namespace rtev::enable {
 
 /// Each of them costs a worker that hangs, and a wait. So, after two of a user, all processes of the user are left
-/// alone.
+/// alone: for ten minutes, then twice as long each time, for an hour at the most. Others may have kept the worker
+/// waiting, by a lock on a directory.
 class SilentProcesses {
  public:
-  void add(const Progress::Work& work);
+  void add(const Progress::Work& work, std::uint64_t now_ns = monotonic_ns());
   /// Why this process is to be left alone; nothing if it is not. `start_ticks`: 0 if not known. `user`: when it was
   /// found.
-  std::optional<std::string> reason(std::int32_t pid, std::uint64_t start_ticks, std::uint32_t user) const;
+  std::optional<std::string> reason(std::int32_t pid, std::uint64_t start_ticks, std::uint32_t user,
+                                    std::uint64_t now_ns = monotonic_ns()) const;
 
  private:
+  struct OfUser {
+    std::set<std::pair<std::int32_t, std::uint64_t>> processes{};  ///< pid and start time
+    std::uint64_t forget_ns = 0, memory_ns = 600'000'000'000;
+  };
+
   Procfs procfs_;
-  std::set<std::pair<std::int32_t, std::uint64_t>> processes_;  ///< pid and start time
-  std::map<uid_t, int> by_user_;                                ///< how many
+  std::map<uid_t, OfUser> by_user_;
 };
 
 }  // namespace rtev::enable

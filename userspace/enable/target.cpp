@@ -183,6 +183,13 @@ bool is_domain_state(const Target& target, std::uint64_t state, std::optional<st
 
 }  // namespace
 
+bool Target::is_initialised() const {
+  // Set after runtime_events_path, in all versions. An int, which need not be aligned to a word.
+  const std::uint64_t ring_words = place(runtime.start_sites.ring_words);
+  const auto word = memory().word(ring_words & ~std::uint64_t{7});
+  return ring_words == 0 || (word && as_int(*word >> (ring_words % 8 * 8)) != 0);
+}
+
 Checked<EventsState> Target::events_state() const {
   const auto enabled = memory().word(flags().enabled), paused = memory().word(flags().paused);
   if (!enabled || !paused) return ended();

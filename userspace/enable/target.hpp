@@ -41,6 +41,9 @@ struct Target {
   const ProcessMemory& memory() const { return process.memory(); }
   UsersProgram users_program() const { return {.file = file, .user = charged_user(process.credentials().user)}; }
 
+  /// Whether the runtime has set up its events (caml_runtime_events_init). Before, which is for long where a program
+  /// starts slowly, its hook need not be relocated yet, and it sets runtime_events_path anew.
+  bool is_initialised() const;
   Checked<EventsState> events_state() const;
   /// Refuses if the process or its mappings are not as find_target() found them. To be called right before something is
   /// written.

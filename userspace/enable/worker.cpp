@@ -37,6 +37,9 @@ constexpr std::uint64_t max_report_age_ns = 50'000'000;
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
 
+/// For how long a program is not reported whose user has used up the user's share of time.
+constexpr std::uint64_t no_time_pause_ns = 100'000'000;
+
 /// A program that was started with this variable has a ring of its own.
 constexpr std::string_view start_variable = "OCAML_RUNTIME_EVENTS_START";
 
@@ -130,7 +133,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   }
   if (suspects_.contains(target->users_program()))
     return refuse(request, suspected(suspects_, target->users_program()), &*target);
-  if (const auto hook = plan_hook(*target); !hook) {
+  if (const auto hook = plan_hook(*target); !hook && target->is_initialised()) {
     if (hook.error().is_passing && take_later(request, times)) return;
     return refuse(request, hook.error(), &*target);
   }
@@ -399,8 +402,10 @@ void Worker::step(std::uint64_t now_ns) {
     } else if (!record.dumpable && !program.watched_until_ns) {
       refuse(program.request, privileged(not_dumpable).error(), program.target.get());
       give_up(program, monotonic_ns());
-    } else if (const std::uint64_t now = monotonic_ns();
-               may_try(program, now) && record.time_ns + max_report_age_ns > now) {
+    } else if (const std::uint64_t now = monotonic_ns(); !has_time_for(program.target->users_program().user, now)) {
+      // Each report costs time, too.
+      [[maybe_unused]] const auto wanted = programs_.want(program.request.pid, now + no_time_pause_ns);
+    } else if (may_try(program, now) && record.time_ns + max_report_age_ns > now) {
       program.thread_pointer = record.thread_pointer;
       attempt(program, now);
     }
@@ -465,7 +470,6 @@ std::optional<std::uint64_t> Worker::next_step_ns() {
 }
 
 void Worker::attempt(Program& program, std::uint64_t now_ns) {
-  const std::int32_t pid = program.request.pid;
   const Progress::Scope at_work = supervision_.progress.work_on(program.target->process);
   if (!program.target->memory().is_alive()) {
     answer(program, EnableResult::gone, now_ns);  // it runs another program by now
@@ -473,6 +477,7 @@ void Worker::attempt(Program& program, std::uint64_t now_ns) {
   }
   const auto events = program.target->events_state();
   if (program.was_tried && events && *events != EventsState::off) return came_on(program, now_ns);
+  if (!program.target->is_initialised()) return try_later(program, now_ns);
   if (!has_all(program, now_ns)) return give_up(program, now_ns);
   if (!program.was_tried) {
     program.begin_ns = now_ns;
@@ -497,8 +502,16 @@ void Worker::attempt(Program& program, std::uint64_t now_ns) {
   // If its thread has no domain, and after the longest attempt, it is tried again when it runs the next time.
   const bool goes_on = now_ns - begin_ns >= program.window_ns && program.window_ns < max_replaced_ns;
   program.window_ns = goes_on ? window_growth * program.window_ns : first_window_ns;
-  if (!goes_on) program.thread_pointer = 0;
-  [[maybe_unused]] const auto wanted = programs_.want(pid, now_ns + program.retry_ns);
+  const std::uint64_t thread_pointer = program.thread_pointer;
+  try_later(program, now_ns);
+  if (goes_on) program.thread_pointer = thread_pointer;
+}
+
+/// When it runs after a while, which is longer each time.
+void Worker::try_later(Program& program, std::uint64_t now_ns) {
+  program.thread_pointer = 0;
+  program.checked_ns = 0;  // where its ring is to be may be known only now
+  [[maybe_unused]] const auto wanted = programs_.want(program.request.pid, now_ns + program.retry_ns);
   program.retry_ns = std::min(2 * program.retry_ns, last_retry_ns);
 }
 

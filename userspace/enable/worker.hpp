@@ -69,7 +69,7 @@ class Worker {
     unsigned times = 0;
   };
 
-  static constexpr std::uint64_t first_memory_ns = 60'000'000'000, last_memory_ns = 3'600'000'000'000;
+  static constexpr std::uint64_t first_memory_ns = 5'000'000'000, last_memory_ns = 3'600'000'000'000;
 
   /// What a user's programs cost: time of this process, and directories that do not answer.
   struct Cost {
@@ -101,6 +101,7 @@ class Worker {
   Requirements requirements_of(const Target& target);
   bool has_all(Program& program, std::uint64_t now_ns);
   void attempt(Program& program, std::uint64_t now_ns);
+  void try_later(Program& program, std::uint64_t now_ns);
   void came_on(Program& program, std::uint64_t now_ns);
   void refuse(const EnableRequest& request, const Refused& refused, const Target* target = nullptr);
   void answer(const Program& program, EnableResult result, std::uint64_t now_ns);

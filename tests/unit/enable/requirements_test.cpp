@@ -71,7 +71,7 @@ class RequirementsTest : public ::testing::Test {
     if (!held) return {};
     Target target{.process = std::move(*held)};
     if (can_be_led_) target.runtime.start_sites.directory = reinterpret_cast<std::uint64_t>(&directory_);
-    target.runtime.start_sites.ring_words = reinterpret_cast<std::uint64_t>(&words_);
+    if (knows_ring_words_) target.runtime.start_sites.ring_words = reinterpret_cast<std::uint64_t>(&words_);
     child.go_on();
     return check_requirements(target, {.confined = allow_confined, .readable = allow_readable_}, silent_);
   }
@@ -92,7 +92,7 @@ class RequirementsTest : public ::testing::Test {
   fs::path ring_;
   std::string text_;
   alignas(8) std::uint64_t directory_ = 0;
-  bool can_be_led_ = true, allow_readable_ = false;
+  bool can_be_led_ = true, knows_ring_words_ = true, allow_readable_ = false;
   std::set<std::string> silent_;
   alignas(8) std::uint32_t words_ = ring_words;
 };
@@ -262,6 +262,11 @@ TEST_F(LedTest, NowhereIfNoneCanBeUsed) {
   expect_missing(led_by(variable("HOME", "others")), EnableResult::directory, "belongs to user 54321");
   expect_missing(led_by("HOME=home "), EnableResult::directory, "no absolute path");
   expect_missing(led_by(variable("NOT_HOME", "home")), EnableResult::directory, "no absolute path");
+}
+
+TEST_F(LedTest, NowhereIfItIsUnknownWhetherTheRuntimeIsSetUp) {
+  knows_ring_words_ = false;
+  expect_missing(led_by(variable("HOME", "home")), EnableResult::directory, "no absolute path");
 }
 
 TEST_F(LedTest, NowhereIfTheRuntimeHasNoVariableForIt) {

@@ -27,6 +27,22 @@ TEST(SilentProcessesTest, AfterTwoOfAUserAllOfTheUserAreLeftAlone) {
   EXPECT_FALSE(silent.reason(3, 10, other_user));
 }
 
+TEST(SilentProcessesTest, AreForgottenAfterATimeThatGrows) {
+  constexpr std::uint64_t minute_ns = 60'000'000'000;
+  SilentProcesses silent;
+  const auto add_two = [&](std::uint64_t now_ns) {
+    for (const std::int32_t pid : {1, 2}) silent.add({.pid = pid, .start_ticks = 10, .user = user}, now_ns);
+  };
+  add_two(0);
+  EXPECT_TRUE(silent.reason(3, 10, user, 9 * minute_ns));
+  EXPECT_FALSE(silent.reason(1, 10, user, 10 * minute_ns));
+  add_two(10 * minute_ns);
+  EXPECT_TRUE(silent.reason(3, 10, user, 29 * minute_ns));
+  EXPECT_FALSE(silent.reason(3, 10, user, 30 * minute_ns));
+  silent.add({.pid = 1, .start_ticks = 10, .user = user}, 30 * minute_ns);
+  EXPECT_FALSE(silent.reason(3, 10, user, 31 * minute_ns)) << "one again";
+}
+
 TEST(ProgressTest, WorkOnAnotherProcessCountsAlone) {
   const auto progress = Progress::create();
   ASSERT_TRUE(progress);

@@ -135,6 +135,21 @@ TEST_F(VariablesTest, SayWhatEventsDo) {
   EXPECT_EQ(events(1, 1), EventsState::paused);
 }
 
+/// The size of rings is an int, in either half of a word.
+TEST_F(VariablesTest, SayWhetherTheRuntimeHasSetUpItsEvents) {
+  alignas(8) std::array<std::uint32_t, 2> sizes{};
+  EXPECT_TRUE(target_->is_initialised()) << "where that is not known";
+  for (std::uint32_t& size : sizes) {
+    target_->runtime.start_sites.ring_words = reinterpret_cast<std::uint64_t>(&size);
+    sizes = {7, 7};
+    size = 0;
+    EXPECT_FALSE(target_->is_initialised());
+    sizes = {};
+    size = 1 << 16;
+    EXPECT_TRUE(target_->is_initialised());
+  }
+}
+
 TEST_F(VariablesTest, ThatAreNoFlagsAreRefused) {
   for (const auto& [enabled, paused] :
        std::initializer_list<std::pair<std::uint64_t, std::uint64_t>>{{2, 0}, {0, 2}, {UINT64_MAX, 0}, {1, 1ull << 32}})

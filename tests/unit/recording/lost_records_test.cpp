@@ -271,7 +271,7 @@ TEST(LostRecords, WithoutSwitchesWhatTheySayIsUnknown) {
 }
 
 /// What must be in no text, for there is no evidence.
-void expect_none(const std::map<std::string, std::string>& texts, std::initializer_list<std::string_view> sentences,
+void expect_none(const std::map<std::string, std::string>& texts, const std::vector<std::string_view>& sentences,
                  std::string_view without) {
   for (const auto& [name, text] : texts)
     for (const std::string_view sentence : sentences)
@@ -299,7 +299,7 @@ TEST(LostRecords, WhatEventsLeftOutIsUnknown) {
   struct Kind {
     std::string_view word;
     std::vector<std::pair<std::string_view, std::string_view>> unknown;  ///< members of a report
-    std::initializer_list<std::string_view> sentences;
+    std::vector<std::string_view> sentences;
   };
   const std::vector<Kind> kinds{
       {"phase",
