@@ -62,7 +62,7 @@ std::string totals_text(const Interval& interval) {
   const auto off = std::ranges::count(interval.processes, false, &ProcessFigures::has_events);
   std::string text =
       fmt::format("{}{}, {} events/s", Counted{interval.processes.size(), "OCaml process", "OCaml processes"},
-                  off > 0 ? fmt::format(", {} with events off (--enable)", off) : "", Grouped{rate});
+                  off > 0 ? fmt::format(", {} without events (--enable)", off) : "", Grouped{rate});
   if (interval.is_truncated) text += ", then the recording is truncated";
   if (interval.is_partial) text += fmt::format(", of the last {} only", Duration{interval.length_ns});
   if (interval.lost_words > 0) text += fmt::format(", {} lost!", Counted{interval.lost_words, "word", "words"});

@@ -63,7 +63,7 @@ TEST_F(IntervalSinkTest, ProgramsWithEventsOffAreMarked) {
                         {.index = 2, .pid = 8, .comm = "worker", .has_events = false},
                         {.index = 3, .pid = 9, .comm = "binarytrees5_multicore.exe", .has_events = false}};
   const std::string text = interval_text(interval, nullptr, 0);
-  EXPECT_THAT(text, HasSubstr("3 OCaml processes, 2 with events off (--enable), 0 events/s"));
+  EXPECT_THAT(text, HasSubstr("3 OCaml processes, 2 without events (--enable), 0 events/s"));
   EXPECT_THAT(text, HasSubstr(" worker (off) "));
   EXPECT_THAT(text, testing::ContainsRegex(" bina.*exe \\(off\\) ")) << "both ends of a long name";
 }

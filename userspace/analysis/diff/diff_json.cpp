@@ -31,7 +31,7 @@ void add_side(JsonWriter& json, std::string_view key, const std::string& name, c
     json.member("running_ns", side.running_ns);
     json.member("slices", side.slices);
     json.member("lost_words", known_count(side.lost_words, run.truncated));
-    json.member("lossy_share", side.lossy_share);
+    json.member("lossy_share", run.truncated ? std::nullopt : std::optional(side.lossy_share));
     json.member("longest_pause_ns", side.longest_pause_ns);
   });
 }

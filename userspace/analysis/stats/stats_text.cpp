@@ -93,8 +93,7 @@ class Screen {
     print(head, ", {}{}", Duration{figures.wall_ns}, process.ended ? ", ended" : "");
     if (process.domain_count() == 0) {
       head.add(process.has_ring ? ": no events"
-                                : ": no events, since they are off; --enable switches them on, --ringless traces "
-                                  "without");
+                                : ": no events; if they are off, --enable switches them on, --ringless traces without");
       return line(head.text());
     }
     collector(head, figures, "its");

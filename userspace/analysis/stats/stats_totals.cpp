@@ -149,11 +149,14 @@ StatsReport Stats::report(const Registry& registry) {
       .allocators = allocators_.greatest(registry),
       .rings_missed = rings_missed_,
       .ignored_events = pauses_.ignored()};
+  set_left_out(report.total.missing);
+  set_left_out(report.other_processes.missing);
   const std::vector<ThreadInterval> intervals = running();
   std::unordered_map<std::string, ProgramStats> programs = other_programs_;
   report.processes.reserve(processes_.size());
   for (const Process& process : processes_ | std::views::values) {
     ProcessStats stats = stats_of(process, intervals);
+    set_left_out(stats.figures.missing);  // also of one without a domain
     report.total += stats.figures;
     if (!stats.did_nothing()) {
       std::string key = program_key(stats.exe, stats.comm);
