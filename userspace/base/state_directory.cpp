@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 namespace rtev {
@@ -34,6 +35,8 @@ Result<UniqueFd> open_state_directory(const std::filesystem::path& directory, mo
   UniqueFd fd = open_directory(directory);
   // Who locks /run has mkdir(2) wait also for a directory that is there.
   if (!fd && errno == ENOENT) {
+    std::error_code ignored;  // of /run, which a small system may lack: said below
+    std::filesystem::create_directories(directory.parent_path().parent_path(), ignored);
     // Never wider, not even for a moment: a descriptor from then could still be read.
     for (const auto& [made, made_mode] : {std::pair(directory.parent_path(), state_directory_mode), {directory, mode}})
       if (::mkdir(made.c_str(), made_mode) != 0 && errno != EEXIST)

@@ -18,12 +18,13 @@ mode_t mode_of(const std::filesystem::path& path) {
 TEST(StateDirectory, IsMadeWithItsParent) {
   const test::TempDir dir;
   const mode_t umask_before = ::umask(0);
-  EXPECT_TRUE(open_state_directory(dir / "parent" / "own"));
-  EXPECT_TRUE(open_state_directory(dir / "parent" / "hidden", 0700));
+  const std::filesystem::path parent = dir / "run" / "parent";
+  EXPECT_TRUE(open_state_directory(parent / "own"));
+  EXPECT_TRUE(open_state_directory(parent / "hidden", 0700));
   ::umask(umask_before);
-  EXPECT_EQ(mode_of(dir / "parent"), 0711u);
-  EXPECT_EQ(mode_of(dir / "parent" / "own"), 0711u);
-  EXPECT_EQ(mode_of(dir / "parent" / "hidden"), 0700u);
+  EXPECT_EQ(mode_of(parent), 0711u);
+  EXPECT_EQ(mode_of(parent / "own"), 0711u);
+  EXPECT_EQ(mode_of(parent / "hidden"), 0700u);
 }
 
 TEST(StateDirectory, OfAnEarlierVersionIsClosedToReaders) {
