@@ -102,9 +102,9 @@ Checked<void> prepare(const Procfs& procfs, const Target& target, const Requirem
   return {};
 }
 
-/// Has the runtime make its ring in the directory with this text; 0: it goes there by itself. False if it goes
-/// elsewhere.
-bool is_led(const Target& target, std::uint64_t text) {
+/// Has the runtime make its ring in the directory with this text; 0: it goes there by itself. False if its variable
+/// names another directory by now, or cannot be written.
+bool lead_to_directory(const Target& target, std::uint64_t text) {
   if (text == 0) return true;
   const std::uint64_t variable = target.place(target.runtime.start_sites.directory);
   const auto present = target.memory().word(variable);
@@ -173,7 +173,8 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
   if (same && domain_state_of(target, thread_pointer) == state) {
     // Nothing sets it back: the runtime, or that of a child, may be about to make a ring at any later time, and would
     // make it where the program works then.
-    if (is_led(target, requirements.directory_text) && target.memory().write_word(hook->address, hook->replacement))
+    if (lead_to_directory(target, requirements.directory_text) &&
+        target.memory().write_word(hook->address, hook->replacement))
       started = wait_for_events(target, *state, monotonic_ns() + window_ns);
     put_back(target.memory(), *hook);
     withdraw_request(target.memory(), *hook);

@@ -77,7 +77,7 @@ class Worker {
     std::set<std::string> silent{};             ///< directories that did not answer
     int unanswered = 0;                         ///< how often one did not
     std::uint64_t forget_ns = 0;                ///< when both are forgotten
-    std::uint64_t memory_ns = first_memory_ns;  ///< for how long they are not, from the last one on
+    std::uint64_t memory_ns = first_memory_ns;  ///< for how long both are remembered after the last one
   };
   /// As long as it exists, what is done is charged to this user. Only one at a time.
   class Charge {
