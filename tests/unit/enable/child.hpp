@@ -15,7 +15,8 @@
 
 namespace rtev::enable {
 
-/// Runs `first`, and `then` when it is told to, and waits until it is killed by the destructor.
+/// Runs `first`, and `then` when it is told to, and waits until it is killed by the destructor, or until the process that
+/// made it has ended without one.
 class Child {
  public:
   explicit Child(const std::function<void()>& first, const std::function<void()>& then = [] {}) {
@@ -27,10 +28,11 @@ class Child {
       done.reset();
       first();
       report(reports);
-      wait_for(told);
+      if (!wait_for(told)) ::_exit(0);
       then();
       report(reports);
-      while (true) ::pause();
+      wait_for(told);
+      ::_exit(0);
     }
     tell_ = std::move(tell);
     done_ = std::move(done);
@@ -57,9 +59,10 @@ class Child {
     return {UniqueFd(ends[0]), UniqueFd(ends[1])};
   }
   static void report(const UniqueFd& fd) { [[maybe_unused]] const ssize_t put = ::write(fd.get(), "x", 1); }
-  static void wait_for(const UniqueFd& fd) {
+  /// False: the other side has ended.
+  static bool wait_for(const UniqueFd& fd) {
     char byte = 0;
-    [[maybe_unused]] const ssize_t got = ::read(fd.get(), &byte, 1);
+    return ::read(fd.get(), &byte, 1) == 1;
   }
 
   UniqueFd tell_, done_;
