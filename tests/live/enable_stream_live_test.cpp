@@ -8,6 +8,7 @@
 #include <deque>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -320,6 +321,29 @@ TEST_F(EnableStreamLive, AKilledGuardianIsReplaced) {
   for (Process* each : {&before, &after}) {
     await_ps(each->pid(), " paused ");
     expect_unharmed(*each);
+  }
+}
+
+TEST_F(EnableStreamLive, EventsThatComeOnWhileTheGuardianIsKilledAreOffAtTheEnd) {
+  covers("enable", "`--enable`: SIGKILL of the guardian while events come on");
+  constexpr int programs = 12;
+  constexpr std::chrono::milliseconds last_moment{24};
+  std::deque<Process> processes;
+  for (int number = 0; number < programs; ++number) processes.emplace_back(awaiting(), "ready");
+  Tracer tracer({"--enable"});
+  const auto enablers = children_named(tracer.process().pid(), "rtev-enabler");
+  ASSERT_THAT(enablers, SizeIs(1));
+  for (int number = 0; number < programs; ++number) {
+    processes[number].go();
+    // The kill comes later each time.
+    std::this_thread::sleep_for(last_moment * number / programs);
+    for (const pid_t guardian : children_named(enablers.front(), "rtev-guardian")) ::kill(guardian, SIGKILL);
+    await_work(processes[number]);
+  }
+  tracer.stop();
+  for (Process& process : processes) {
+    EXPECT_THAT(ps_line(process.pid()), AnyOf(HasSubstr(" none "), HasSubstr(" paused ")));
+    expect_unharmed(process);
   }
 }
 

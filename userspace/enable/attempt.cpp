@@ -181,10 +181,9 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
     if (started == Started::no && has_looked(target, *state)) started = Started::begun;
     mend_children(procfs, target, *hook, since_ticks, supervision);
   }
+  // Otherwise the runtime may use what was prepared. A later worker has to find it until that is known and answered.
   if (started == Started::no) end_attempts(procfs, target, made, journal);
   guardian.let_go();
-  // As long as the runtime may use what was prepared, a later run has to be able to find it.
-  if (started != Started::begun) journal.remove(target.process);
   if (!same) return std::unexpected(std::move(same.error()));
   return started;
 }
@@ -216,14 +215,16 @@ bool forget_ring(const Procfs& procfs, const Target& target) {
          target.memory().write_word(target.flags().enabled, 0);
 }
 
-void mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent) {
+Processes mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent) {
   // A process may let its reader wait for ever: side by side.
   struct Mended {
     Journal::Left left;
     std::future<void> done;
   };
   std::vector<Mended> mended;
+  Processes tried;
   for (Journal::Left& left : journal.left_to(supervisor)) {
+    if (left.entry.owner == supervisor) tried.emplace(left.entry.pid, left.entry.start_ticks);
     // It would take the time that others need. A later run tries it again.
     if (silent.reason(left.entry.pid, left.entry.start_ticks, charged_user(left.entry.user))) continue;
     std::packaged_task<void()> task([entry = left.entry] { mend(entry); });
@@ -233,6 +234,7 @@ void mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, con
   const auto end = std::chrono::steady_clock::now() + mend_timeout;
   for (const Mended& one : mended)
     if (one.done.wait_until(end) == std::future_status::ready) journal.remove(one.left.entry);
+  return tried;
 }
 
 }  // namespace rtev::enable

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "enable/guardian.hpp"
 #include "enable/journal.hpp"
@@ -19,6 +21,9 @@ namespace rtev::enable {
 /// How long a hook stays replaced at the most, if the program sleeps meanwhile. Its threads do not take turns then; but
 /// whichever runs OCaml code first starts the events, which ends that.
 inline constexpr std::uint64_t max_replaced_ns = 800'000'000;
+
+/// Pid and start (field 22 of /proc/PID/stat) of each.
+using Processes = std::set<std::pair<std::int32_t, std::uint64_t>>;
 
 /// What the supervisor knows of a worker, and the worker of those before it. All of it outlives the worker.
 struct Supervision {
@@ -64,6 +69,7 @@ bool forget_ring(const Procfs& procfs, const Target& target);
 /// that they made. Nothing is done on the word of an entry: the program is looked at anew, and has to be the same one,
 /// of the same user, with the hook where the entry says. Takes two seconds at the most. Leaves out processes that do
 /// not answer, and those that another run works on.
-void mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent);
+/// Returns what earlier workers of this supervisor tried: the events of these come on because of that, if they do.
+Processes mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent);
 
 }  // namespace rtev::enable

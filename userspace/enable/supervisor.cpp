@@ -79,14 +79,15 @@ EnableRequest take_back_request(const EnableAnswer& answer) {
 }
 
 /// Requests until the supervisor is gone.
-void handle_requests(int channel, Worker& worker) {
+void handle_requests(int channel, Worker& worker, const Progress& progress) {
   RequestQueue requests;
   bool is_to_go_on = false;
   while (true) {
     const auto [running, ended] = worker.event_fds();
-    std::array<pollfd, 3> events{pollfd{.fd = channel, .events = POLLIN, .revents = 0},
+    std::array<pollfd, 4> events{pollfd{.fd = channel, .events = POLLIN, .revents = 0},
                                  pollfd{.fd = running, .events = POLLIN, .revents = 0},
-                                 pollfd{.fd = ended, .events = POLLIN, .revents = 0}};
+                                 pollfd{.fd = ended, .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = worker.guardian_end_fd(), .events = 0, .revents = 0}};
     int timeout_ms = is_to_go_on ? 0 : requests.is_empty() ? -1 : share_interval_ms;
     if (const auto next = worker.next_step_ns(); next && timeout_ms != 0) {
       const std::uint64_t now = monotonic_ns();
@@ -94,6 +95,8 @@ void handle_requests(int channel, Worker& worker) {
       timeout_ms = timeout_ms < 0 ? step_ms : std::min(timeout_ms, step_ms);
     }
     ::poll(events.data(), events.size(), timeout_ms);
+    // Here, where nothing is half done: its successor finds what was prepared.
+    if (events[3].revents != 0) end_without_guardian(progress);
     worker.step(monotonic_ns());
     for (const EnableRequest& request : worker.take_due(monotonic_ns())) requests.add_again(request);
     while (events[0].revents != 0) {
@@ -149,20 +152,15 @@ void Supervisor::run() {
   finish();
 }
 
-/// Waits for the worker, and for another descriptor, passes messages, and replaces the worker if it is gone or late, or
-/// if the guardian is gone. False if there is none any more.
+/// Waits for the worker, and for another descriptor, passes messages, and replaces the worker if it is gone or late. It
+/// ends by itself if the guardian is gone. False if there is none any more.
 bool Supervisor::attend(pollfd* other) {
   const short passes = queue_.empty() ? 0 : POLLOUT;
   pollfd worker{.fd = worker_.get(), .events = static_cast<short>(POLLIN | passes), .revents = 0};
-  std::array<pollfd, 3> events{worker, pollfd{.fd = guardian_.end_fd(), .events = 0, .revents = 0},
-                               other != nullptr ? *other : pollfd{.fd = -1, .events = 0, .revents = 0}};
+  std::array<pollfd, 2> events{worker, other != nullptr ? *other : pollfd{.fd = -1, .events = 0, .revents = 0}};
   ::poll(events.data(), events.size(), timeout_ms());
-  if (other != nullptr) other->revents = events[2].revents;
-  bool is_gone = events[0].revents != 0 && !pass_answers();
-  if (events[1].revents != 0) {
-    progress_.reset();  // no program is to blame
-    is_gone = true;
-  }
+  if (other != nullptr) other->revents = events[1].revents;
+  const bool is_gone = events[0].revents != 0 && !pass_answers();
   const Progress::Work work = progress_.current();
   const bool is_late =
       work.pid != 0 && monotonic_ns() - work.since_ns > (is_finishing_ ? last_work_timeout_ns : work_timeout_ns);
@@ -243,11 +241,12 @@ void Supervisor::work(int channel) {
     send(failure(programs.error()));
     ::_exit(1);
   }
-  mend_left_hooks(journal_, own_, silent_);
+  Processes tried_before = mend_left_hooks(journal_, own_, silent_);
   send({});
   Worker worker(options_, std::move(*programs), std::move(journal_), std::move(guardian_),
-                {.progress = progress_, .silent = silent_, .suspects = suspects_, .supervisor = own_}, send);
-  handle_requests(channel, worker);
+                {.progress = progress_, .silent = silent_, .suspects = suspects_, .supervisor = own_},
+                std::move(tried_before), send);
+  handle_requests(channel, worker, progress_);
   worker.end();
   ::_exit(0);
 }
@@ -258,27 +257,31 @@ void Supervisor::abandon_worker() {
   ::syscall(SYS_pidfd_send_signal, worker_process_.get(), SIGKILL, nullptr, 0);
   pollfd ended{.fd = worker_process_.get(), .events = POLLIN, .revents = 0};
   ::poll(&ended, 1, kill_timeout_ms);
+  pass_answers();  // its last ones
   worker_.reset();
   journal_.unlock_all();
 }
 
-/// False if that was done too often, or fails.
+/// False if that was done too often.
 bool Supervisor::replace_worker() {
-  abandon_worker();
-  if (const Progress::Work work = progress_.current(); work.pid != 0) silent_.add(work);
-  progress_.reset();
-  const std::uint64_t now = monotonic_ns();
-  std::erase_if(replaced_ns_, [now](std::uint64_t time_ns) { return now - time_ns > hour_ns; });
-  if (replaced_ns_.size() >= max_replaced) return false;
-  replaced_ns_.push_back(now);
-  const bool is_guarded = guardian_.renew();
-  if (!is_guarded) {
-    auto guardian = start_guardian(tracer_, options_);
-    if (!guardian) return false;
-    guardian_ = std::move(*guardian);
+  bool is_guarded = true, is_started = false;
+  while (!is_started) {
+    abandon_worker();
+    if (const Progress::Work work = progress_.current(); work.pid != 0) silent_.add(work);
+    progress_.reset();
+    const std::uint64_t now = monotonic_ns();
+    std::erase_if(replaced_ns_, [now](std::uint64_t time_ns) { return now - time_ns > hour_ns; });
+    if (replaced_ns_.size() >= max_replaced) return false;
+    replaced_ns_.push_back(now);
+    if (!guardian_.renew()) {
+      is_guarded = false;
+      auto guardian = start_guardian(tracer_, options_);
+      if (!guardian) continue;
+      guardian_ = std::move(*guardian);
+    }
+    const auto started = start_worker();
+    is_started = started && started->result == EnableResult::done;
   }
-  const auto started = start_worker();
-  if (!started || started->result != EnableResult::done) return false;
   helper::send(tracer_, encoded(EnableAnswer{.task = Task::restarted}));
   queue_.clear();
   for (const auto& [pid, asked] : asked_) queue_.push_back(pid);

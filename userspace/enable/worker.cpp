@@ -92,12 +92,13 @@ EnableAnswer answer_to(const EnableRequest& request, const Target& target, Enabl
 }  // namespace
 
 Worker::Worker(const EnablerOptions& options, kernel::EnablePrograms programs, Journal journal, Guardian guardian,
-               const Supervision& supervision, Answer answer)
+               const Supervision& supervision, Processes tried_before, Answer answer)
     : options_(options),
       programs_(std::move(programs)),
       journal_(std::move(journal)),
       guardian_(std::move(guardian)),
       supervision_(supervision),
+      tried_before_(std::move(tried_before)),
       answer_(std::move(answer)),
       suspects_(supervision.suspects),
       entries_(procfs_) {}
@@ -123,7 +124,9 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
     return refuse(request, {.result = EnableResult::nothing_to_do}, &*target);
   }
   if (*events == EventsState::active) {
-    if (request.is_child_of_enabled) return take_child(request, *target);
+    if (request.is_child_of_enabled) return take_as_ours(request, *target, EnableResult::nothing_to_do);
+    if (request.task == Task::enable && tried_before_.contains({request.pid, target->process.start_ticks()}))
+      return take_as_ours(request, *target, EnableResult::done);
     if (options_.adopts && adopt(request, *target)) return;
     return refuse(request, {.result = EnableResult::nothing_to_do}, &*target);
   }
@@ -230,11 +233,13 @@ bool Worker::take_back(const Target& target, std::uint64_t since_ticks) {
   return is_forgotten;
 }
 
-/// A child that was forked while the events of its parent were on: its runtime has made a ring of its own.
-void Worker::take_child(const EnableRequest& request, const Target& target) {
+/// Its events are on because of this run: an earlier worker tried it, or it was forked while the events of its parent
+/// were on, so that its runtime has made a ring of its own.
+void Worker::take_as_ours(const EnableRequest& request, const Target& target, EnableResult result) {
   keep(target);
   note(target, Enabled::on, boot_ticks());
-  EnableAnswer answer = answer_to(request, target, EnableResult::nothing_to_do);
+  EnableAnswer answer = answer_to(request, target, result);
+  if (result == EnableResult::done) answer.ring_path = ring_path(target);
   answer.is_ours = true;
   answer_(std::move(answer));
 }

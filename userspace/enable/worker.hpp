@@ -27,9 +27,9 @@ namespace rtev::enable {
 class Worker {
  public:
   using Answer = std::function<void(EnableAnswer)>;
-  /// Of `options.max_per_second` and of programs that wait, each user has a share.
+  /// Of `options.max_per_second` and of programs that wait, each user has a share. `tried_before`: by earlier workers.
   Worker(const EnablerOptions& options, kernel::EnablePrograms programs, Journal journal, Guardian guardian,
-         const Supervision& supervision, Answer answer);
+         const Supervision& supervision, Processes tried_before, Answer answer);
 
   void take(const EnableRequest& request, std::uint64_t now_ns);
   /// Requests that were put off, and are to be taken again now.
@@ -38,6 +38,8 @@ class Worker {
   bool has_time_for(std::uint32_t user, std::uint64_t now_ns) const;
   /// Readable when step() has something to do, besides what time decides.
   std::array<int, 2> event_fds() const { return {programs_.fd(), entries_.event_fd()}; }
+  /// Hung up (poll(2)) when the guardian is gone: then this process should end.
+  int guardian_end_fd() const { return guardian_.end_fd(); }
   /// Continues with programs that run now, and gives up those that did not run in time.
   void step(std::uint64_t now_ns);
   std::optional<std::uint64_t> next_step_ns();
@@ -112,7 +114,7 @@ class Worker {
   void disable(const EnableRequest& request, const Target& target, EventsState events);
   static std::optional<EnabledNote> our_note(const Target& target);
   bool adopt(const EnableRequest& request, const Target& target);
-  void take_child(const EnableRequest& request, const Target& target);
+  void take_as_ours(const EnableRequest& request, const Target& target, EnableResult result);
   void finish(const EnableRequest& request, std::uint64_t now_ns);
   bool take_back(const Target& target, std::uint64_t since_ticks);
   void note(const Target& target, Enabled enabled, std::uint64_t since_ticks);
@@ -129,6 +131,7 @@ class Worker {
   Journal journal_;
   Guardian guardian_;
   Supervision supervision_;
+  Processes tried_before_;
   Answer answer_;
   Programs waiting_;                     ///< by pid; also those that are watched
   std::map<std::int32_t, Later> later_;  ///< by pid

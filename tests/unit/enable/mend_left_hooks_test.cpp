@@ -106,6 +106,15 @@ TEST_F(MendLeftHooksTest, LeavesAHookThatIsNotTheProgramsOwn) {
   EXPECT_FALSE(is_mended_with([](JournalEntry& entry) { entry.claim.hook.request = base + Lookalike::paused; }));
 }
 
+TEST_F(MendLeftHooksTest, ReturnsWhatItsSupervisorsEarlierWorkersTried) {
+  const JournalOwner own{.pid = ::getpid(), .start_ticks = 1};
+  EXPECT_TRUE(journal_->add(entry_));
+  EXPECT_TRUE(mend_left_hooks(*journal_, own, {}).empty()) << "another run did";
+  entry_.owner = own;
+  EXPECT_TRUE(journal_->add(entry_));
+  EXPECT_EQ(mend_left_hooks(*journal_, own, {}), (Processes{{entry_.pid, entry_.start_ticks}}));
+}
+
 TEST_F(MendLeftHooksTest, LeavesProcessesThatDoNotAnswer) {
   SilentProcesses silent;
   silent.add({.pid = entry_.pid, .start_ticks = entry_.start_ticks, .user = user});
