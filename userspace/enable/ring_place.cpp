@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -51,6 +52,12 @@ UniqueFd root_of(const HeldProcess& process) {
   return process.open("root", O_PATH | O_DIRECTORY);
 }
 
+/// Whether its mode says less than who may read it.
+bool has_access_list(const UniqueFd& directory) {
+  const std::string name = "/proc/self/fd/" + std::to_string(directory.get());
+  return ::getxattr(name.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
+}
+
 /// For a child process, which this changes: it has the rights of the program afterwards. The directory that the program
 /// itself finds, if it is safe and its file system answers.
 UniqueFd open_as_program(const HeldProcess& process, const RingPath& path, RingPlace& place) {
@@ -76,7 +83,8 @@ UniqueFd open_as_program(const HeldProcess& process, const RingPath& path, RingP
     return {};
   }
   // The group of the program's user has, as a rule, nobody else.
-  const mode_t of_others = status.st_gid == credentials.group ? S_IROTH : S_IRGRP | S_IROTH;
+  const bool is_group_own = status.st_gid == credentials.group && !has_access_list(held);
+  const mode_t of_others = is_group_own ? S_IROTH : S_IRGRP | S_IROTH;
   if ((status.st_mode & of_others) != 0 && !path.may_be_readable) {
     place.insecure = "others may read it, so they could lock it (--allow-readable)";
     return {};

@@ -184,7 +184,9 @@ std::int32_t Procfs::ns_pid(std::int32_t pid) const {
 uid_t Procfs::user(std::int32_t pid) const {
   const std::string ids = status_line(root_, pid, "Uid:");
   std::string_view rest{ids};
-  return charged_user(parse_number<uid_t>(take_word(rest)).value_or(0));
+  constexpr auto no_user = static_cast<uid_t>(-1);
+  const auto id = parse_number<uid_t>(take_word(rest));
+  return id ? charged_user(*id) : no_user;
 }
 
 bool Procfs::may_be_user(std::int32_t pid, uid_t user) const {

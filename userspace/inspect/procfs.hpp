@@ -48,7 +48,7 @@ class Procfs {
   std::vector<std::int32_t> children(std::int32_t pid) const;
   /// The pid in the innermost namespace the process lives in: last number of NSpid. The pid itself if unknown.
   std::int32_t ns_pid(std::int32_t pid) const;
-  /// The charged_user() of the real user id; root if unknown.
+  /// The charged_user() of the real user id; if that cannot be read, an id of no user.
   uid_t user(std::int32_t pid) const;
   /// True if this is one of the process's user ids (real, effective, saved, file system), or an id of its user
   /// namespace if that is not the host's.

@@ -6,10 +6,15 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <tuple>
@@ -107,6 +112,25 @@ TEST_F(RingPlaceTest, IsNotMadeWhereOthersCanLockTheDirectory) {
   own(dir_.path(), user, 0750);
   EXPECT_TRUE(make()) << "its group is the program's";
   ASSERT_EQ(::chown(dir_.path().c_str(), user, attacker), 0);
+  expect_refused("others may read it");
+}
+
+TEST_F(RingPlaceTest, IsNotMadeWhereAnAccessListLetsOthersRead) {
+  static constexpr auto no_id = static_cast<std::uint32_t>(ACL_UNDEFINED_ID);
+  struct Entry {
+    std::uint16_t tag, rights;
+    std::uint32_t id;
+  };
+  struct List {
+    std::uint32_t version = POSIX_ACL_XATTR_VERSION;
+    std::array<Entry, 5> entries{Entry{ACL_USER_OBJ, 7, no_id},
+                                 {ACL_USER, 5, attacker},
+                                 {ACL_GROUP_OBJ, 0, no_id},
+                                 {ACL_MASK, 5, no_id},
+                                 {ACL_OTHER, 0, no_id}};
+  } list;
+  if (::setxattr(dir_.path().c_str(), "system.posix_acl_access", &list, sizeof list, 0) != 0)
+    GTEST_SKIP() << "no access lists here";
   expect_refused("others may read it");
 }
 

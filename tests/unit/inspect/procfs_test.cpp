@@ -67,6 +67,13 @@ TEST_F(ProcfsTest, ListsProcessesOnly) {
   EXPECT_TRUE(Procfs{root_ / "nowhere"}.pids().empty());
 }
 
+TEST_F(ProcfsTest, AUserThatCannotBeReadIsNotRoot) {
+  EXPECT_NE(procfs_.user(1), 0u);
+  fs::create_directories(root_ / "1");
+  std::ofstream(root_ / "1" / "status") << "Uid:\t0\t0\t0\t0\n";
+  EXPECT_EQ(procfs_.user(1), 0u);
+}
+
 TEST_F(ProcfsTest, EnvironmentsOfAUser) {
   write("7/environ", std::string_view("A=1\0DIR=/tmp/x\0B=2\0", 19));
   write("8/environ", std::string_view("DIR=/tmp/xy\0XDIR=/tmp/z\0LAST=1", 31));
