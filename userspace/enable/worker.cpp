@@ -75,6 +75,12 @@ Refused too_many_kept() {
           .why = "the events of too many programs of its user are on for the time of this run"};
 }
 
+Refused not_set_up() {
+  return {.result = EnableResult::not_running,
+          .why = "its runtime has not set up its events yet",
+          .hint = "try again when it has started"};
+}
+
 Refused refusal_of(const Requirement& missing) {
   return {.result = missing.result, .why = missing.what + ": " + missing.found, .hint = missing.hint};
 }
@@ -136,14 +142,18 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   }
   if (suspects_.contains(target->users_program()))
     return refuse(request, suspected(suspects_, target->users_program()), &*target);
-  if (const auto hook = plan_hook(*target); !hook && target->is_initialised()) {
-    if (hook.error().is_passing && take_later(request, times)) return;
-    return refuse(request, hook.error(), &*target);
-  }
   // The program may have executed itself: then the file of its ring has stayed.
   if (const auto before = last_enabled_note(request.pid, target->process.start_ticks());
       before && request.task != Task::check)
     remove_left_ring(procfs_, *target, *before);
+  if (!target->is_initialised()) {
+    if (request.task == Task::check) return refuse(request, not_set_up(), &*target);
+    return enable(request, target, {}, now_ns);  // where its ring is to be will be known when it is
+  }
+  if (const auto hook = plan_hook(*target); !hook) {
+    if (hook.error().is_passing && take_later(request, times)) return;
+    return refuse(request, hook.error(), &*target);
+  }
   Requirements requirements = requirements_of(*target);
   const Requirement* const missing = requirements.missing();
   // A child of a program whose events are on may be making its ring.
@@ -317,6 +327,7 @@ void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> 
     return refuse(request, {.result = EnableResult::denied, .why = wanted.error().message()}, target.get());
   std::optional<std::uint64_t> deadline_ns;
   if (request.patience) deadline_ns = now_ns + static_cast<std::uint64_t>(request.patience->count());
+  const bool is_checked = !requirements.list.empty();
   waiting_.emplace(request.pid, Program{.request = request,
                                         .target = std::move(target),
                                         .begin_ns = now_ns,
@@ -324,7 +335,7 @@ void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> 
                                         .requirements = std::move(requirements),
                                         .retry_ns = first_retry_ns,
                                         .window_ns = first_window_ns,
-                                        .checked_ns = now_ns});
+                                        .checked_ns = is_checked ? now_ns : 0});
 }
 
 /// What it takes to switch its events on. Each directory that does not answer costs a second: after some of a user, the
@@ -579,7 +590,11 @@ void Worker::answer(const Program& program, EnableResult result, std::uint64_t n
     answer.is_ours = true;
   }
   if (result == EnableResult::gone) answer.why = "it ended";
-  if (result == EnableResult::not_running) {
+  if (result == EnableResult::not_running && !program.target->is_initialised()) {
+    const Refused refused = not_set_up();
+    answer.why = refused.why;
+    answer.hint = refused.hint;
+  } else if (result == EnableResult::not_running) {
     answer.why = program.was_tried ? "it did not come to a place where its runtime may start events in time"
                                    : "it did not run, or only when others were switched on";
     answer.hint = "wait longer (-d)";
