@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -102,14 +103,35 @@ std::optional<std::string> foreign_hint(const Subcommand& subcommand, std::strin
   });
 }
 
+/// "s" of "sec", "seconds"; of a unit itself; empty for other words.
+std::string_view time_unit(std::string_view word) {
+  static constexpr std::array<std::array<std::string_view, 6>, 6> units{{
+      {"ns", "nsec", "nsecs", "nanosecond", "nanoseconds"},
+      {"us", "usec", "usecs", "microsecond", "microseconds"},
+      {"ms", "msec", "msecs", "millis", "millisecond", "milliseconds"},
+      {"s", "sec", "secs", "second", "seconds"},
+      {"m", "min", "mins", "minute", "minutes"},
+      {"h", "hr", "hrs", "hour", "hours"},
+  }};
+  if (word.empty()) return {};
+  const auto found =
+      std::ranges::find_if(units, [word](const auto& words) { return std::ranges::find(words, word) != words.end(); });
+  return found == units.end() ? std::string_view() : found->front();
+}
+
+/// "5s" of "5sec".
+std::optional<std::string> meant_time(std::string_view text) {
+  const std::size_t unit = std::min(text.find_first_not_of("0123456789."), text.size());
+  const std::string_view known = time_unit(text.substr(unit));
+  std::string time = std::string(text.substr(0, unit)) + std::string(known);
+  return !known.empty() && parse_duration(time) ? std::optional(std::move(time)) : std::nullopt;
+}
+
 /// "5ms" of "-d 5 ms".
 std::optional<std::string> joined_time(const Strings& arguments, Strings::const_iterator unit) {
-  static constexpr std::string_view units[]{"ns", "us", "ms", "s", "m", "h"};
-  if (unit == arguments.end() || unit == arguments.begin() || std::ranges::find(units, *unit) == std::end(units))
-    return std::nullopt;
+  if (unit == arguments.end() || unit == arguments.begin()) return std::nullopt;
   const std::string& number = *std::prev(unit);
-  const std::string digits = number.substr(number.rfind('=') + 1);
-  return parse_duration(digits + *unit) ? std::optional(digits + *unit) : std::nullopt;
+  return meant_time(number.substr(number.rfind('=') + 1) + *unit);
 }
 
 std::string unexpected_argument(const Subcommand& subcommand, const CLI::App& root, const std::string& argument,
@@ -119,7 +141,9 @@ std::string unexpected_argument(const Subcommand& subcommand, const CLI::App& ro
     return text + "write a time without a blank: " + *time;
   if (const auto command = meant_command(subcommand, argument)) return text + *command;
   if (const auto hint = foreign_hint(subcommand, argument)) return text + *hint;
-  if (const auto word = similar_word(argument.substr(0, argument.find('=')), known_words(root)))
+  // A letter is not similar to anything.
+  const std::string written = argument.substr(0, argument.find('='));
+  if (const auto word = written.size() > 2 ? similar_word(written, known_words(root)) : std::nullopt)
     return text + "did you mean " + *word + "?";
   const bool is_root = subcommand.app == &root;
   return fmt::format("{}{} --help lists {}options{}", text, command_name(subcommand), is_root ? "subcommands and " : "",
@@ -138,6 +162,21 @@ std::optional<std::string> missing_hint(const Subcommand& subcommand, const CLI:
   return std::nullopt;
 }
 
+/// "-p 1 -p 2" for "1,2"; "--name 'a' --name 'b'" for "a,b", if the command selects by name. Empty for other text.
+std::string meant_selection(const Subcommand& subcommand, std::string_view value) {
+  std::string ids, names;
+  bool are_ids = true;
+  while (!value.empty()) {
+    const std::string_view one = take_until(value, ',');
+    if (one.empty()) continue;
+    are_ids &= parse_number<std::int32_t>(one).value_or(0) > 0;
+    ids += fmt::format(" -p {}", one);
+    names += fmt::format(" --name '{}'", one);
+  }
+  if (are_ids) return ids;
+  return subcommand.app->get_option_no_throw("--name") != nullptr ? names : "";
+}
+
 /// What those meant whose value was refused: "--pid: 'main.exe' is not a process id".
 std::optional<std::string> value_hint(const Subcommand& subcommand, std::string_view text) {
   if (text.starts_with("--input:"))
@@ -145,14 +184,20 @@ std::optional<std::string> value_hint(const Subcommand& subcommand, std::string_
   const std::size_t begin = text.find('\'') + 1, end = text.find('\'', begin);
   if (begin == 0 || end == std::string_view::npos) return std::nullopt;
   const std::string_view value = text.substr(begin, end - begin);
-  if (text.starts_with("--format:")) return foreign_hint(subcommand, value);
-  if (!text.starts_with("--pid:")) return std::nullopt;
-  if (value.find_first_not_of("0123456789,") == std::string_view::npos && value.contains(','))
-    return command_name(subcommand) + " -p PID -p PID, one for each";
+  const std::string command = command_name(subcommand);
+  if (text.starts_with("--duration:")) {
+    const auto time = meant_time(value);
+    return time ? std::optional(fmt::format("{} -d {}", command, *time)) : std::nullopt;
+  }
+  // As strace -f.
+  const bool is_no_word = value.starts_with('-') || value.contains('/');
+  if (text.starts_with("--format:")) return foreign_hint(subcommand, is_no_word ? "-ff" : value);
   const bool is_number = parse_leading_number<std::int64_t>(value).has_value();
-  const bool selects_names = subcommand.app->get_option_no_throw("--name") != nullptr;
-  if (value.empty() || is_number || !selects_names) return std::nullopt;
-  return fmt::format("{} --name '{}' selects by name", command_name(subcommand), value);
+  if (text.starts_with("--frames:") && !is_number)
+    return fmt::format("{} --name '{}' selects by name, -b -n N ends after N intervals", command, value);
+  if (!text.starts_with("--pid:") || (is_number && !value.contains(','))) return std::nullopt;
+  const std::string selection = meant_selection(subcommand, value);
+  return selection.empty() ? std::nullopt : std::optional(command + selection);
 }
 
 /// In plainer words than those of CLI11, which lists unexpected arguments from the last to the first.

@@ -11,17 +11,23 @@ namespace {
 /// The first row counts that has the word, and whose option the command has. "{}" stands for how the command line
 /// begins.
 struct Row {
-  std::array<std::string_view, 6> words;
+  std::array<std::string_view, 8> words;
   std::string_view option;  ///< empty: any command
   std::string_view hint;
 };
 
+constexpr std::string_view memory_hint = "rtev-bpf allocs: who allocates; rtev-bpf stats: heaps";
+
 constexpr Row rows[] = {
-    // What is written
+    // What is read and written
+    {{"-i", "--input", "--in"}, "INPUT", "{} FILE"},
+    {{"-i", "--input"}, "", "rtev-bpf dump FILE shows its events, rtev-bpf summary -i FILE sums them up"},
+    {{"--log-file", "--out", "--output-file", "-w"}, "--output", "{} -o FILE"},
     {{"--json", "-j", "--jsonl"}, "--format", "{} -f json"},
     {{"--csv"}, "--events", "{} -f csv"},
-    {{"--csv", "csv"}, "", "rtev-bpf record -o FILE.csv"},
-    {{"--flamegraph", "--flame", "--flame-graph", "flamegraph", "--svg", "svg"},
+    {{"--csv", "csv"}, "", "rtev-bpf record -o FILE.csv has the events; reports are text or JSON (-f json)"},
+    {{"--table", "--text", "--stdio"}, "--format", "{} -f text"},
+    {{"--flamegraph", "--flame", "--flame-graph", "flamegraph", "flame", "--svg", "svg"},
      "",
      "rtev-bpf profile -o FILE.html writes a flame graph, -o FILE.folded its input for other tools"},
     {{"--speedscope", "speedscope", "--pprof", "pprof"},
@@ -33,26 +39,63 @@ constexpr Row rows[] = {
     {{"--chrome", "--catapult", "catapult"}, "", "rtev-bpf record -o FILE.json -f chrome"},
     {{"--html", "html"}, "", "rtev-bpf report -o FILE.html"},
     {{"--prometheus", "prometheus", "metrics", "--otlp", "serve", "daemon"}, "", "rtev-bpf agent"},
-    // Which processes, for how long
+    {{"--no-color", "--nocolor", "--no-colour", "--mono", "-M"}, "--color", "{} --color never"},
+    {{"--no-color", "--nocolor", "--no-colour", "--mono", "-M"}, "", "NO_COLOR=1 in the environment"},
+    // Which processes and events, for how long
     {{"-a", "--all-cpus", "--all-processes", "--system-wide"},
      "--sched",
      "{} traces all OCaml processes without an option"},
     {{"--attach"}, "--pid", "{} -p PID"},
-    {{"--comm", "--exe", "--process", "--program"}, "--name", "{} -n NAME"},
+    {{"--comm", "--exe", "--process", "--program"}, "--name", "{} --name NAME"},
+    {{"-u", "--user", "--uid", "-C", "--cpu", "-G"},
+     "--pid",
+     "{} -p PID, or --name NAME, selects processes: rtev-bpf ps lists them"},
+    {{"-e", "--event", "--filter", "--trace"}, "--events", "{} --events LIST, e.g. --events 'user,minor*'"},
+    {{"-e", "--event", "--trace"}, "", "rtev-bpf --events LIST, e.g. --events 'user,minor*'"},
+    {{"--once"}, "--frames", "{} -b -n 1"},
+    {{"--once"}, "--duration", "{} -d 1s"},
     {{"--timeout", "--time", "--seconds", "--for", "-t"}, "--duration", "{} -d TIME, e.g. -d 5s"},
+    {{"--delay"}, "--interval", "{} --interval TIME, e.g. --interval 5s"},
     {{"--dir"}, "", "OCAML_RUNTIME_EVENTS_DIR=DIR in the environment says where programs make their rings"},
     {{"--log-wsize"}, "", "OCAMLRUNPARAM=e=N in the environment says how large rings are"},
-    {{"--freq"}, "--stack-rate", "{} --stack-rate N takes N stacks a second; rings are read as they fill"},
-    {{"-F", "--frequency"}, "--stack-rate", "{} --stack-rate N"},
-    {{"-g", "--call-graph", "--stack", "--callgraph"}, "--stacks", "{} --stacks"},
-    {{"-g", "--call-graph", "--stack", "--callgraph", "--stacks"}, "--stack-rate", "{} takes stacks without an option"},
+    {{"-ff", "--follow-forks", "--trace-children", "--follow", "f", "--inherit"},
+     "",
+     "children are traced without an option: rtev-bpf -- CMD, or rtev-bpf -p PID"},
+    {{"-c", "--command", "--cmd"},
+     "",
+     "rtev-bpf -- CMD starts and traces a program, rtev-bpf summary -- CMD sums it up"},
+    // Stacks
+    {{"--freq"}, "--stacks", "{} --stacks --stack-rate N takes N stacks a second; rings are read as they fill"},
+    {{"-F", "--frequency", "--freq"}, "--stacks", "{} --stacks --stack-rate N"},
+    {{"-F", "--frequency", "--freq"}, "--stack-rate", "{} --stack-rate N"},
+    {{"-g", "--call-graph", "--stack", "--callgraph", "-k"}, "--stacks", "{} --stacks"},
+    {{"-g", "--call-graph", "--stack", "--callgraph", "--stacks", "-k"},
+     "--stack-rate",
+     "{} takes stacks without an option"},
     // What is shown
+    {{"-s", "-S", "--sort-key", "--sort"}, "--frames", "{} --sort gc, or another column: --help lists them"},
+    {{"-s", "-S", "--sort-key", "--sort"}, "", "rtev-bpf top --sort gc, or another column: --help lists them"},
+    {{"-H", "--threads", "--per-thread"},
+     "",
+     "rtev-bpf stats --full has each domain, rtev-bpf --sched all each switch of threads"},
+    {{"-tt", "-ttt", "-T", "-r", "--timestamps", "--timestamp"},
+     "",
+     "rtev-bpf -f text shows the time and the length of each event"},
     {{"--top"}, "", "rtev-bpf pauses --top N, rtev-bpf stalls --top N; --full shows all rows of other reports"},
     {{"--interval", "-I"}, "", "rtev-bpf top -b --interval TIME, or rtev-bpf latency --interval TIME"},
     {{"--tui", "--live", "--watch", "watch", "monitor", "htop"}, "", "rtev-bpf top"},
     {{"-V"}, "", "rtev-bpf --version"},
-    // Subcommands
-    {{"trace", "strace"}, "", "rtev-bpf record -o FILE -- CMD, or rtev-bpf -- CMD to see its events now"},
+    {{"-l", "--list"}, "", "rtev-bpf ps lists processes, rtev-bpf doctor what this host supports"},
+    // Other tools and their subcommands
+    {{"perf"},
+     "",
+     "rtev-bpf profile is like perf record and report, rtev-bpf stats like perf stat, rtev-bpf top like perf top"},
+    {{"olly"},
+     "",
+     "rtev-bpf latency --olly -- CMD is like olly gc-stats, rtev-bpf record -o FILE.fxt -- CMD like olly trace"},
+    {{"bpftrace", "trace", "strace", "ltrace"},
+     "",
+     "rtev-bpf record -o FILE.fxt -- CMD, or rtev-bpf -- CMD to see its events now"},
     {{"run", "exec", "launch", "start"}, "", "rtev-bpf -- CMD"},
     {{"attach"}, "", "rtev-bpf -p PID"},
     {{"gc-stats", "gc", "gcstat"}, "", "rtev-bpf stats, or rtev-bpf latency --olly as olly prints it"},
@@ -61,9 +104,12 @@ constexpr Row rows[] = {
     {{"export"}, "", "rtev-bpf convert FILE -o OTHER"},
     {{"view", "show", "open"}, "", "rtev-bpf dump FILE, or rtev-bpf report -i FILE -o FILE.html"},
     {{"compare"}, "", "rtev-bpf diff A.fxt B.fxt"},
-    {{"mem", "memory", "heap", "memtrace", "alloc"}, "", "rtev-bpf allocs: who allocates; rtev-bpf stats: heaps"},
+    {{"mem", "memory", "heap", "memtrace", "alloc", "kmem", "massif", "heaptrack"}, "", memory_hint},
+    {{"--tool", "valgrind", "memcheck", "--leak-check"}, "", memory_hint},
+    {{"callgrind", "cachegrind", "gprof"}, "", "rtev-bpf profile -- CMD"},
     {{"offcpu", "off-cpu", "offcputime", "wait"}, "", "rtev-bpf profile --off-cpu"},
     {{"lock", "locks", "block", "blocked"}, "", "rtev-bpf stalls, or rtev-bpf profile --off-cpu"},
+    {{"sched", "runqlat", "timehist"}, "", "rtev-bpf latency shows waits for a CPU, rtev-bpf --sched all each switch"},
     {{"list", "ls", "pgrep"}, "", "rtev-bpf ps"},
     {{"check", "test"}, "", "rtev-bpf doctor"},
 };

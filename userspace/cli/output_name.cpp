@@ -27,6 +27,14 @@ std::unexpected<Error> refuse_name(const std::string& path, std::string why, std
       Error{.what = "cannot write to", .subject = path, .why = std::move(why), .hint = std::move(hint)});
 }
 
+constexpr std::string_view svg_suffix = ".svg";
+
+std::unexpected<Error> refuse_svg(const std::string& path) {
+  return refuse_name(
+      path, "no command writes SVG",
+      "rtev-bpf profile -o FILE.html writes a flame graph, -o FILE.folded what flamegraph.pl makes one of");
+}
+
 /// Suffixes that several formats are at home in.
 bool fits(Format written, Format of_suffix) {
   return written == of_suffix || (written == Format::jsonl && of_suffix == Format::chrome) ||
@@ -66,6 +74,7 @@ Result<Format> format_of_output(const std::string& path, std::optional<Format> a
         path.ends_with(".html") ? "rtev-bpf report -o FILE.html writes one, rtev-bpf profile -o FILE.html a "
                                   "flame graph, both also of a recording (-i)"
                                 : "rtev-bpf profile -o FILE writes it, also of a recording (-i)");
+  if (!asked && path.ends_with(svg_suffix)) return refuse_svg(path);
   auto of_suffix = format_of_file(path, asked.value_or(otherwise));
   if (!asked) return of_suffix;
   if (!of_suffix || fits(*asked, *of_suffix)) return *asked;
@@ -87,6 +96,7 @@ Result<bool> is_json_output(const std::string& path, std::optional<bool> asked,
   const auto is_one_of = [&](const auto& suffixes) {
     return std::ranges::find(suffixes, suffix) != std::end(suffixes);
   };
+  if (suffix == svg_suffix) return refuse_svg(path);
   if (suffix == ".gz") return refuse_name(path, "reports are not compressed", accepted);
   const bool is_json = is_one_of(json_suffixes), is_text = suffix.empty() || is_one_of(text_suffixes);
   if (!is_json && !is_text && (!asked || is_known(suffix)))

@@ -93,5 +93,10 @@ TEST(OutputName, SuffixOfAnotherFormatIsRefusedForReports) {
   for (const char* const path : {"x.json", "x.fxt"}) expect_refused(path, false);
 }
 
+TEST(OutputName, SvgIsAFlameGraph) {
+  for (const auto& error : {format_of_output("x.svg", {}, Format::text).error(), is_json_output("x.svg", {}).error()})
+    EXPECT_THAT(error.hint, HasSubstr("rtev-bpf profile -o FILE.html")) << error.message();
+}
+
 }  // namespace
 }  // namespace rtev::cli
