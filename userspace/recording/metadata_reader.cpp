@@ -2,6 +2,7 @@
 #include "recording/metadata_reader.hpp"
 
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "recording/argument_values.hpp"
@@ -162,6 +163,7 @@ Result<void> MetadataReader::accounting(const Object& object) {
   if (info == nullptr) return bad_recording("figures of a process that is not listed");
   info->domains = domains;
   info->words = words;
+  ++accounted_;
   return {};
 }
 
@@ -244,6 +246,7 @@ Result<void> MetadataReader::others(const Object& object) {
   list_.others.count = values.number<std::uint64_t>(metadata_others);
   word_fields(list_.others.words, values);
   if (!values.complete()) return incomplete(metadata_others);
+  has_others_ = true;
   return {};
 }
 
@@ -255,6 +258,7 @@ Result<void> MetadataReader::events(const Object& object) {
     if (values.has(name)) summary_.events[kind] = values.number<std::uint64_t>(name);
   }
   if (!values.complete()) return incomplete(metadata_events);
+  has_events_ = true;
   return {};
 }
 
@@ -284,7 +288,10 @@ Result<void> MetadataReader::summary(const Object& object) {
   summary_fields(summary_, values);
   if (!values.complete()) return incomplete(metadata_summary);
   hand_out_header();
-  stream_.finish(summary_, std::move(list_));
+  // A damaged recording may lack these: then its figures are those of its events.
+  summary_.complete = lists_ && has_others_ && has_events_ && accounted_ == list_.processes.size();
+  if (!has_events_) summary_.events = stream_.counted().events;
+  stream_.finish(summary_, lists_ ? std::optional(std::move(list_)) : std::nullopt);
   ended_ = true;
   return {};
 }

@@ -55,6 +55,9 @@ class MetadataReader {
   bool argument_goes_on_ = false;
   std::size_t argument_bytes_ = 0;
   bool lists_ = false, ended_ = false;
+  /// What each summary has.
+  bool has_others_ = false, has_events_ = false;
+  std::size_t accounted_ = 0;  ///< processes of the list
   StreamBuilder::List list_;
   std::size_t list_bytes_ = 0;
   std::pair<std::uint64_t, std::string> script_{};  ///< of the process of this index, which follows

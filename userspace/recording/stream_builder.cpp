@@ -62,7 +62,7 @@ void StreamBuilder::forget_process(ProcessIndex index) {
   const auto known = processes_.find(index);
   if (known == processes_.end()) return;
   hand_out();
-  set_counted(index, known->second.counted);
+  set_counted(registry_.process(index).words, known->second.counted);
   process_bytes_ -= known->second.bytes;
   processes_.erase(known);
   registry_.retire_process(index);
@@ -129,11 +129,17 @@ void StreamBuilder::hand_out() {
 
 void StreamBuilder::finish(const RunSummary& summary, std::optional<List> list) {
   hand_out();
+  if (!list || !summary.complete)
+    for (std::uint32_t slot = 0; slot < rings_.size(); ++slot) count_for_process(slot);
   if (list) {
+    for (auto& [index, info] : list->processes) {
+      const auto known = processes_.find(index);
+      if (!summary.complete && known != processes_.end() && info.words == Accounting{})
+        set_counted(info.words, known->second.counted);
+    }
     registry_.restore_list(std::move(list->processes), list->others);
   } else {
-    for (std::uint32_t slot = 0; slot < rings_.size(); ++slot) count_for_process(slot);
-    for (const auto& [index, process] : processes_) set_counted(index, process.counted);
+    for (const auto& [index, process] : processes_) set_counted(registry_.process(index).words, process.counted);
   }
   sink_.summary(summary, registry_);
   sink_.flush();
@@ -181,8 +187,7 @@ void StreamBuilder::count_for_process(std::uint32_t slot) {
   process->second.counted.lost_words += counted.lost_words;
 }
 
-void StreamBuilder::set_counted(ProcessIndex index, const Counted& counted) {
-  Accounting& words = registry_.process(index).words;
+void StreamBuilder::set_counted(Accounting& words, const Counted& counted) {
   words.events = counted.events;
   words.lost = counted.lost_words;
 }

@@ -95,7 +95,7 @@ class StreamBuilder {
   void count(const Event& event, std::span<const std::byte> payload);
   void count_drop(const Event& event, std::span<const std::byte> payload);
   void count_for_process(std::uint32_t slot);
-  void set_counted(ProcessIndex index, const Counted& counted);
+  static void set_counted(Accounting& words, const Counted& counted);
 
   Sink& sink_;
   Registry registry_;

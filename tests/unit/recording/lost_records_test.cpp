@@ -260,6 +260,22 @@ TEST(LostRecords, ARecordingWithoutItsEndDoesNotSayThatNothingIsMissing) {
   EXPECT_GT(truncated, 7u) << "without the summary, and where the rest cannot be read";
 }
 
+TEST(LostRecords, OfADamagedSummaryFiguresAreThoseOfTheEvents) {
+  const std::string file = recording_of_all_kinds();
+  for (const std::string kind : {"rtev:accounting", "rtev:events", "rtev:others"}) {
+    const std::string damaged = without(file, {kind});
+    ASSERT_LT(damaged.size(), file.size()) << kind;
+    for (const auto& [name, report] : reports_of(damaged)) {
+      if (name != "dump") {
+        EXPECT_EQ(report["truncated"], true) << name << " without " << kind;
+      }
+    }
+    const std::string message = texts_of(damaged).at("messages --full");
+    EXPECT_FALSE(message.starts_with("0 events")) << message;
+    EXPECT_EQ(message.find(" 0 "), std::string::npos) << message;
+  }
+}
+
 TEST(LostRecords, WithoutSwitchesWhatTheySayIsUnknown) {
   const Reports reports = reports_of(without(recording_of_all_kinds(), {"switch", "wakeup"}));
   for (const std::string name : {"latency", "pauses"}) {

@@ -57,8 +57,8 @@ class Warnings {
                        Counted{summary_.forced, "time", "times"}),
            less_or_file());
     if (!summary_.complete) {
-      warn("the recording is truncated: losses and drops are unknown",
-           "the tracer was killed, or the file was cut; all events up to there are shown");
+      warn("the recording is truncated or damaged: losses and drops are unknown",
+           "the tracer was killed, or the file was cut or changed; all events that are left are shown");
     } else if (is_clean_ && summary_.events[static_cast<std::size_t>(EventKind::lost)] > 0) {
       // A loss without lost words.
       out_.add(
