@@ -21,7 +21,7 @@
 namespace rtev::flight {
 namespace {
 
-std::string verdict_of(const Pauses& pauses) {
+std::string verdict_of(Pauses& pauses) {
   const PausesReport report = pauses.report();
   if (report.worst.empty()) return {};
   const PauseDetails& worst = *report.worst.front();

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/escape.hpp"
+#include "base/with_and.hpp"
 
 namespace rtev {
 
@@ -33,17 +34,14 @@ std::vector<std::string_view> NotRecorded::words() const {
 }
 
 std::string NotRecorded::text(std::initializer_list<EventKind> wanted) const {
-  std::vector<std::string_view> names;
+  std::vector<std::string> names;
   for (const KindWord& word : kind_words()) {
     const bool is_wanted = wanted.size() == 0 || std::ranges::find_first_of(word.kinds, wanted) != word.kinds.end();
     if (is_wanted && std::ranges::any_of(word.kinds, [this](EventKind kind) { return has(kind); }))
-      names.push_back(word.name);
+      names.emplace_back(word.name);
   }
   if (names.empty()) return {};
-  std::string list(names.front());
-  for (std::size_t i = 1; i < names.size(); ++i)
-    list += fmt::format("{}{}", i + 1 < names.size() ? ", " : " and ", names[i]);
-  return fmt::format("{} were not recorded ({})", list, escaped(selection));
+  return fmt::format("{} were not recorded ({})", with_and(names), escaped(selection));
 }
 
 }  // namespace rtev

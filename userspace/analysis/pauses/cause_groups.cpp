@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "analysis/report_text.hpp"
+#include "base/with_and.hpp"
 
 namespace rtev {
 namespace {
@@ -40,13 +43,11 @@ std::string behind(const CauseGroup& group) {
   std::size_t named = 0;
   while (named < std::min(holders.size(), max_named) && had < all - all / 10) had += holders[named++].ns;
   if (had < all - all / 2 || named == 0) return "";
-  const bool has_others = had < all - all / 10;
-  std::string text;
-  for (std::size_t i = 0; i < named; ++i) {
-    text += i == 0 ? " behind " : i + 1 == named && !has_others ? " and " : ", ";
-    text += holders[i].comm.empty() ? "its own threads" : fmt::format("{}", Quoted{holders[i].comm});
-  }
-  return has_others ? text + " and others" : text;
+  std::vector<std::string> names;
+  for (const CpuHolder& holder : std::span(holders).first(named))
+    names.push_back(holder.comm.empty() ? "its own threads" : fmt::format("{}", Quoted{holder.comm}));
+  if (had < all - all / 10) names.emplace_back("others");
+  return " behind " + with_and(names);
 }
 
 /// What the other domain did instead.
@@ -130,6 +131,22 @@ std::size_t CauseGroups::step_of(std::uint64_t ns) {
 }
 
 void CauseGroups::add(const PauseDetails& pause) {
+  const auto is_settled = [](const PauseDetails& one) {
+    return std::ranges::all_of(one.sections, [](const PauseSection& part) { return part.section->is_over(); });
+  };
+  std::erase_if(open_, [&](const PauseDetails& one) {
+    if (!is_settled(one)) return false;
+    count(one);
+    return true;
+  });
+  if (is_settled(pause)) return count(pause);
+  open_.push_back(pause);
+  if (open_.size() <= max_open) return;
+  count(open_.front());
+  open_.pop_front();
+}
+
+void CauseGroups::count(const PauseDetails& pause) {
   const Blame blame = blame_of(pause);
   const std::uint64_t ns = pause.duration_ns();
   const Tally one{.count = 1, .total_ns = ns, .least_ns = blame.ns, .greatest_ns = blame.ns};
@@ -192,9 +209,11 @@ void CauseGroups::drop_least() {
 
 void CauseGroups::lose(const DomainLife& domain, const Loss& loss) {
   for (auto& [key, group] : groups_) group.worst.lose(domain, loss);
+  for (PauseDetails& pause : open_) pause.lose(domain, loss);
 }
 
-LongPauses CauseGroups::longest(std::uint64_t min_ns) const {
+LongPauses CauseGroups::longest(std::uint64_t min_ns) {
+  for (const PauseDetails& pause : std::exchange(open_, {})) count(pause);
   std::size_t first = 0;
   LongPauses found{.least_ns = min_ns};
   if (min_ns == 0) {

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -69,12 +70,13 @@ struct LongPauses {
 /// the end. Memory is bounded. One thread.
 class CauseGroups {
  public:
+  /// It is counted when all domains have left its stop-the-world sections: only then it is known which was last.
   void add(const PauseDetails& pause);
   /// Words of a ring were lost, perhaps in the time of pauses that were added.
   void lose(const DomainLife& domain, const Loss& loss);
   /// The pauses of `min_ns` and longer: all that were added are. Without `min_ns` those of the greatest step that at
   /// least `enough` pauses reach; all if there are fewer. Refers to this object.
-  LongPauses longest(std::uint64_t min_ns) const;
+  LongPauses longest(std::uint64_t min_ns);
 
  private:
   static constexpr std::size_t step_count = 27;  ///< the last one is 100 s
@@ -82,6 +84,7 @@ class CauseGroups {
   /// The worst pause of a group takes some KiB.
   static constexpr std::size_t max_groups = 256;
   static constexpr std::size_t max_holders = 8;  ///< of a group
+  static constexpr std::size_t max_open = 64;
 
   struct Tally {
     std::uint64_t count = 0, total_ns = 0, least_ns = UINT64_MAX, greatest_ns = 0;
@@ -98,12 +101,14 @@ class CauseGroups {
     Times unknown_holders{};
   };
 
+  void count(const PauseDetails& pause);
   static std::size_t step_of(std::uint64_t ns);
   static void add_holders(Group& group, std::size_t step, const PauseDetails& pause, const Blame& blame);
   static std::uint64_t sum_from(const Group::Times& times, std::size_t first_step);
   static std::vector<CpuHolder> holders_of(const Group& group, std::size_t first_step);
   void drop_least();
 
+  std::deque<PauseDetails> open_;  ///< whose sections went on when they ended, oldest first
   std::map<CauseKey, Group> groups_;
   Steps all_{};
 };

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "analysis/profile/gc_stacks.hpp"
+#include "analysis/gc_stacks.hpp"
 #include "stream/stw_phases.hpp"
 
 namespace rtev {

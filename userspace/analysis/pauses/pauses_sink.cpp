@@ -45,7 +45,7 @@ void Pauses::summary(const RunSummary& summary, const Registry& registry) {
   counts_.words_before = words_overwritten_before(summary, registry);
 }
 
-PausesReport Pauses::report() const {
+PausesReport Pauses::report() {
   PausesReport report{.version = header_.version,
                       .run_ns = header_.start_ns,
                       .run_realtime_ns = header_.start_realtime_ns,

@@ -47,9 +47,9 @@ class Pauses final : public Sink, private PauseConsumer {
 
   /// As of now. Refers to this object and the registry: valid until the next call of a non-const function, and as long
   /// as the registry.
-  PausesReport report() const;
-  std::string report_text() const { return rtev::report_text(report()); }
-  std::string report_json() const { return rtev::report_json(report()); }
+  PausesReport report();
+  std::string report_text() { return rtev::report_text(report()); }
+  std::string report_json() { return rtev::report_json(report()); }
 
  private:
   void on_pause_details(PauseDetails&& pause) override;

@@ -2,6 +2,7 @@
 // Stop-the-world sections: all domains of a process side by side.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -57,6 +58,8 @@ struct StwSection {
   const StwDomain* last_to_arrive() const;
   const StwDomain* last_to_end_minor() const;
   std::uint64_t end_ns() const;
+  /// No domain that took part is seen to be in it still.
+  bool is_over() const { return std::ranges::find(domains, std::uint64_t{0}, &StwDomain::left_ns) == domains.end(); }
   /// Words of a domain's ring were lost.
   void lose(std::uint16_t domain, const Loss& loss);
 };

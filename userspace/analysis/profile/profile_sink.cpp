@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "analysis/profile/gc_stacks.hpp"
+#include "analysis/gc_stacks.hpp"
 #include "stream/program_key.hpp"
 
 namespace rtev {

@@ -107,6 +107,23 @@ TEST_F(CauseGroupsTest, TheDomainThatWasLateIsNamed) {
   EXPECT_EQ(name_of(found.groups[0]), "domain 1 late to stop: it ran on to its next safepoint");
 }
 
+TEST_F(CauseGroupsTest, ADomainThatReportsItsEndAfterThePauseIsNamed) {
+  const std::uint64_t begin_ns = 10'000'000;
+  span(begin_ns, begin_ns + 455 * us, phase_leader);
+  span(begin_ns + 10 * us, begin_ns + 100 * us, phase_minor);
+  span(begin_ns + 100 * us, begin_ns + 450 * us, phase_minor_barrier);
+  for (const auto& [domain, end_ns] : {std::pair<std::uint16_t, std::uint64_t>{1, 300 * us}, {2, 460 * us}}) {
+    span(begin_ns + 5 * us, begin_ns + 470 * us, phase_handler, domain);
+    span(begin_ns + 10 * us, begin_ns + end_ns, phase_minor, domain);
+  }
+  const LongPauses found = play().long_pauses;
+  const auto slow =
+      std::ranges::find_if(found.groups, [](const CauseGroup& group) { return group.key.cause == Cause::slow_domain; });
+  ASSERT_NE(slow, found.groups.end());
+  EXPECT_EQ(slow->key.domain, 2);
+  EXPECT_EQ(blame_of(*slow->worst).domain->domain, 2u) << "as its example";
+}
+
 TEST_F(CauseGroupsTest, ProcessesOfOneProgramAreOneGroup) {
   Pauses all({});
   for (int i = 0; i < 3; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/profile/gc_stacks.hpp"
+#include "analysis/gc_stacks.hpp"
 
 #include <algorithm>
 #include <array>
