@@ -42,8 +42,13 @@ class AllocsText {
     const SampleValue all = report_.all[0];
     const SampleValue& value = report_.hottest.value[0];
     TextBuffer text;
-    print(text, "{} of what the minor heap took is allocated {}", Percent{value.weight, all.weight},
-          where_hottest(report_));
+    if (report_.has_few()) {
+      add_few(text, report_);
+      text.add(std::string_view(where_hottest(report_)));
+    } else {
+      print(text, "{} of what the minor heap took is allocated {}", Percent{value.weight, all.weight},
+            where_hottest(report_));
+    }
     out_.add(std::string_view(folded(text.text(), 0, 0)), '\n');
     text.clear();
     print(text, "{} in {}", Counted{all.samples, "sample", "samples"}, Duration{report_.end_ns - report_.start_ns});

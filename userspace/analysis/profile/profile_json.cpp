@@ -28,9 +28,9 @@ class Json {
       const bool is_unknown = all.samples == 0 && report_.not_recorded.has(EventKind::sample);
       json_.member("samples", known_count(all.samples, is_unknown));
       json_.member("weight", known_count(all.weight, is_unknown));
-      json_.member("incomplete", report_.incomplete);
-      json_.member("cut", report_.cut);
-      json_.member("unknown_process", report_.unknown_process);
+      json_.member("incomplete", known_count(report_.incomplete, is_unknown));
+      json_.member("cut", known_count(report_.cut, is_unknown));
+      json_.member("unknown_process", known_count(report_.unknown_process, is_unknown));
       json_.member("dropped", known_count(report_.dropped, report_.truncated));
       json_.member("without_room", report_.without_room);
       if (report_.kind == SampleKind::allocation) {
@@ -70,7 +70,13 @@ class Json {
 
   void profile() {
     json_.member("by", to_string(report_.by));
-    json_.key("gc").object([&] { value(report_.gc); });
+    // Stacks say it in part: those that have the runtime's functions.
+    const bool is_unknown =
+        !report_.has_pauses || report_.not_recorded.has_phases() || report_.not_recorded.has(EventKind::sample);
+    json_.key("gc").object([&] {
+      json_.member("samples", known_count(report_.gc.samples, is_unknown));
+      json_.member("weight", known_count(report_.gc.weight, is_unknown));
+    });
     if (report_.in) {
       json_.key("in").object([&] {
         json_.member("pattern", report_.in->pattern);

@@ -95,7 +95,7 @@ struct LargeBlocks {
 
 /// Of `allocs`: what the counters of the rings say.
 struct AllocatedMemory {
-  std::uint64_t minor_bytes = 0;               ///< in the minor heaps
+  std::optional<std::uint64_t> minor_bytes{};  ///< in the minor heaps; nothing if no counter was seen
   std::optional<std::uint64_t> major_bytes{};  ///< directly in the major heap: at sites that are not known
   std::uint64_t domains = 0;                   ///< with samples
   std::uint64_t domains_without_counter = 0;   ///< of these
@@ -123,9 +123,10 @@ struct ProfileReport {
   std::uint64_t undecided = 0;                     ///< samples of spans whose length is unknown; in no figure
   std::uint64_t without_room = 0;                  ///< samples whose stacks were not kept
   std::array<std::uint64_t, 3> samples_of_kind{};  ///< in the stream, by SampleKind
-  std::uint64_t programs = 0;                      ///< seen
+  std::uint64_t process_count = 0;                 ///< OCaml's, with samples or without
   std::uint64_t cpu_ns = 0;                        ///< of theirs, as far as their switches were seen without a sample
-  bool has_pauses = false;                         ///< the stream has runtime phases
+  bool switches_seen = false;
+  bool has_pauses = false;  ///< the stream has runtime phases
   CallTree tree;
   std::vector<ProfileEntry> entries{};
   std::vector<ProfileProcess> processes{};  ///< the first one is unknown
@@ -141,6 +142,9 @@ struct ProfileReport {
 
   /// The samples that trees and files show: those inside, if there is a comparison.
   SampleSide shown_side() const { return in ? SampleSide::inside : SampleSide::others; }
+  /// So few that shares say nothing. Each sleep has a sample: those are not estimates.
+  bool has_few() const { return kind != SampleKind::off_cpu && shown(all).samples < few; }
+  static constexpr std::uint64_t few = 10;
   const SampleValue& shown(const SampleValues& values) const { return values[static_cast<std::size_t>(shown_side())]; }
 };
 

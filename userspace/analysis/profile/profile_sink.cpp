@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "analysis/gc_stacks.hpp"
+#include "base/saturating_sum.hpp"
 #include "stream/program_key.hpp"
 
 namespace rtev {
@@ -205,6 +206,7 @@ std::uint32_t Profile::label(std::string name) {
 
 /// Only to say why there are no samples.
 void Profile::count_cpu_time(const Event& event, const Batch& batch) {
+  switches_seen_ = true;
   if (samples_of_kind_[static_cast<std::size_t>(options_.kind)] > 0) return;
   const auto change = batch.payload_as<SchedSwitch>(event);
   if (!change) return;
@@ -258,8 +260,10 @@ ProfileReport Profile::report(const Registry& registry) const {
                        .tree = CallTree(registry.stacks()),
                        .labels = labels_,
                        .other_names = {other_names_.begin(), other_names_.end()}};
-  report.programs = registry.others().count + static_cast<std::uint64_t>(std::ranges::distance(registry.processes()));
+  report.process_count =
+      registry.others().count + static_cast<std::uint64_t>(std::ranges::distance(registry.processes()));
   report.cpu_ns = cpu_ns_;
+  report.switches_seen = switches_seen_;
   for (const auto& [cpu, since_ns] : on_cpu_since_) report.cpu_ns += last_ns_ - std::min(last_ns_, since_ns);
   add_entries(report, registry);
   const LargeBlockNodes blocks = large_blocks(report.tree, registry.stacks());
@@ -363,8 +367,7 @@ void Profile::scale_allocations(ProfileReport& report, const std::vector<Process
   AllocatedMemory& memory = report.memory;
   std::uint64_t counted_samples = 0, counted_bytes = 0;
   for (const auto& [domain, allocated] : allocated_) {
-    if (__builtin_add_overflow(memory.minor_bytes, allocated.minor_bytes, &memory.minor_bytes))
-      memory.minor_bytes = UINT64_MAX;
+    if (allocated.has_minor) memory.minor_bytes = saturating_sum(memory.minor_bytes.value_or(0), allocated.minor_bytes);
     if (!allocated.has_major) continue;
     std::uint64_t bytes = memory.major_bytes.value_or(0);
     const std::uint64_t promoted = std::min(allocated.promoted_bytes, allocated.major_bytes);

@@ -102,6 +102,7 @@ class Profile final : public Sink, private DomainActivity::Observer {
   std::map<std::uint32_t, std::uint64_t> on_cpu_since_;  ///< traced threads, by CPU
   std::uint64_t cpu_ns_ = 0;
   std::uint64_t unknown_process_ = 0, dropped_ = 0;
+  bool switches_seen_ = false;
   bool has_pauses_ = false;
   const Registry* registry_ = nullptr;  ///< while events come
   RunHeader header_{};

@@ -78,7 +78,11 @@ class ProfileText {
     const ProfileHottest& hottest = report_.hottest;
     const SampleValue& value = report_.shown(hottest.value);
     TextBuffer text;
-    if (report_.in) {
+    if (report_.has_few()) {
+      if (report_.in) print(text, "{}: ", condition());
+      add_few(text, report_);
+      text.add(std::string_view(where_hottest(report_)));
+    } else if (report_.in) {
       print(text, "{}: {} of the {} is {}", condition(), share(value, report_.shown(report_.all)), what(),
             where_hottest(report_));
       const auto others = static_cast<std::size_t>(SampleSide::others);
@@ -128,7 +132,10 @@ class ProfileText {
     }
     print(text, " in {}", Duration{report_.end_ns - report_.start_ns});
     if (report_.unit == WeightUnit::ns) print(text, ", {} of {}", Duration{all.weight}, what());
-    if (report_.gc.samples > 0) print(text, ", {} of it in the GC", share(report_.gc, all));
+    if (report_.gc.samples > 0)
+      print(text, ", {} of {} in the GC",
+            report_.has_few() ? fmt::format("{}", Grouped{report_.gc.samples}) : share(report_.gc, all),
+            report_.has_few() ? "the samples" : "it");
     if (report_.kind == SampleKind::off_cpu) text.add("; short sleeps are left out (--off-cpu)");
     if (report_.in) {
       const std::uint64_t inside = report_.shown(report_.all).samples;

@@ -77,6 +77,15 @@ std::string where_hottest(const ProfileReport& report) {
   return std::string(text.text());
 }
 
+void add_few(TextBuffer& out, const ProfileReport& report) {
+  const std::uint64_t all = report.shown(report.all).samples, there = report.shown(report.hottest.value).samples;
+  if (all == 1) {
+    print(out, "only 1 sample, ");
+  } else {
+    print(out, "only {} samples, too few for shares: {} of them ", Grouped{all}, Grouped{there});
+  }
+}
+
 void add_sample_notes(TextBuffer& out, const ProfileReport& report) {
   const auto line = [&](std::string_view text) { out.add(std::string_view(folded(text, 0, 2)), '\n'); };
   const std::uint64_t samples = sum_of(report.all).samples;
@@ -117,21 +126,23 @@ void add_no_samples(TextBuffer& out, const ProfileReport& report) {
     print(text, ", but others: rtev-bpf {} shows them", other);
   } else if (report.not_recorded.has(EventKind::sample)) {
     print(text, ": {}", report.not_recorded.text({EventKind::sample}));
-  } else if (report.programs == 0) {
-    text.add(": there was no OCaml program");
+  } else if (report.process_count == 0) {
+    text.add(": no OCaml process was seen");
   } else {
-    const Counted programs{report.programs, "program", "programs"};
+    const Counted processes{report.process_count, "OCaml process", "OCaml processes"};
     if (report.cpu_ns > 0)
-      print(text, ": {} used {} of CPU time", programs, Duration{report.cpu_ns});
+      print(text, ": {} used {} of CPU time", processes, Duration{report.cpu_ns});
+    else if (report.switches_seen)
+      print(text, ": no thread of {} was seen to run", processes);
     else
-      print(text, ": no thread of {} was seen to run", programs);
+      print(text, ": there are no scheduler events, so it is unknown whether threads of {} ran", processes);
     if (!report.input.empty())
       text.add("\nhint: a recording has those that were taken: record with --stacks");
     else if (report.kind == SampleKind::allocation)
       text.add("\nhint: programs without symbols (stripped) have none");
-    else if (report.kind == SampleKind::on_cpu)
+    else if (report.kind == SampleKind::on_cpu && report.switches_seen)
       text.add("\nhint: rtev-bpf profile --off-cpu shows where threads slept, once they run again");
-    else
+    else if (report.kind == SampleKind::off_cpu)
       text.add("\nhint: a sleep counts when it ends, from 1ms on (--off-cpu TIME)");
   }
   const std::string_view all = text.text();

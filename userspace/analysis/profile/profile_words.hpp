@@ -34,6 +34,8 @@ void append(TextBuffer& out, const Weight& weight);
 /// The name of a function in a table: without its middle if it is long.
 std::string function_cell(const CallTree& tree, CallTree::Index place, std::size_t width);
 
+/// "only 3 samples, too few for shares: 2 of them ". Where follows.
+void add_few(TextBuffer& out, const ProfileReport& report);
 /// Sentences that say what the figures rest on, and what is missing: lines, or nothing.
 void add_sample_notes(TextBuffer& out, const ProfileReport& report);
 /// Instead of a report without samples: why there are none.

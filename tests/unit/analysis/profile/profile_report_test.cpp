@@ -11,7 +11,7 @@
 namespace rtev::test {
 namespace {
 
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 /// A server that spends its time in a C stub, in the GC and in parsing.
 class ProfileReportTest : public ProfileTest {
@@ -76,22 +76,32 @@ TEST_F(ProfileReportTest, OffCpu) {
 }
 
 TEST_F(ProfileReportTest, WithoutSamplesItSaysWhatWasSeen) {
-  EXPECT_THAT(
-      profile_text(report()),
-      HasSubstr("no samples of CPU time: no thread of 1 program was seen to run\nhint: rtev-bpf profile --off-cpu"));
+  EXPECT_THAT(profile_text(report()),
+              AllOf(HasSubstr("there are no scheduler events"), testing::Not(HasSubstr("--off-cpu"))));
   SchedSwitch change{};
   change.next.tracked = true;
   feed(Events(0).add_record(100 * ms, EventKind::sched_switch, change));
   change.prev = std::exchange(change.next, {});
   feed(Events(0).add_record(107 * ms, EventKind::sched_switch, change));
   feed(Events(0).add_record(200 * ms, EventKind::sched_switch, change));  // it came unseen
-  EXPECT_THAT(profile_text(report()), HasSubstr("no samples of CPU time: 1 program used 7.00ms of CPU time\n"));
+  EXPECT_THAT(
+      profile_text(report()),
+      HasSubstr("no samples of CPU time: 1 OCaml process used 7.00ms of CPU time\nhint: rtev-bpf profile --off-cpu"));
   make({.input = "x.fxt"});
   EXPECT_THAT(profile_text(report()), HasSubstr("hint: a recording has those that were taken: record with --stacks"));
   make({.kind = SampleKind::allocation});
-  EXPECT_THAT(allocs_text(report()), HasSubstr("was seen to run\nhint: programs without symbols"));
+  EXPECT_THAT(allocs_text(report()), HasSubstr(" ran\nhint: programs without symbols"));
   world.registry = Registry();
-  EXPECT_THAT(allocs_text(report()), HasSubstr("there was no OCaml program\n"));
+  EXPECT_THAT(allocs_text(report()), HasSubstr("no OCaml process was seen\n"));
+}
+
+TEST_F(ProfileReportTest, FewSamplesHaveNoShares) {
+  samples(1000, {"Server.loop:77"}, 1);
+  EXPECT_THAT(profile_text(report()), HasSubstr("only 1 sample, in Server.loop server.ml:77\n"));
+  samples(1100, {"Json.parse:12"}, 2);
+  EXPECT_THAT(profile_text(report()),
+              HasSubstr("only 3 samples, too few for shares: 2 of them in Json.parse json.ml:12\n"));
+  EXPECT_EQ(nlohmann::json::parse(profile_json(report()))["gc"]["samples"], nullptr) << "there are no phases";
 }
 
 TEST_F(ProfileReportTest, Json) {
@@ -159,6 +169,8 @@ TEST_F(AllocsTest, WithoutCountersSamplesCount) {
   EXPECT_EQ(found.unit, WeightUnit::samples);
   EXPECT_EQ(found.all[0].weight, 3u);
   EXPECT_THAT(allocs_text(found), HasSubstr("they cannot be compared"));
+  EXPECT_THAT(allocs_text(found), HasSubstr("only 3 samples, too few for shares: 3 of them in App.run app.ml:1\n"));
+  EXPECT_EQ(nlohmann::json::parse(allocs_json(found))["minor_bytes"], nullptr);
 }
 
 TEST_F(AllocsTest, ADomainWithoutACounterIsEstimated) {
