@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string>
 
 #include "base/folding.hpp"
 
@@ -76,6 +78,20 @@ void append(TextBuffer& out, const DumpCommand& command) {
 
 void append(TextBuffer& out, const ProcessName& process) {
   print(out, "{}/{}", Escaped{process.comm}, process.pid);
+}
+
+void add_lacks(TextBuffer& out, const std::vector<Lack>& lacks) {
+  const auto text_of = [&](Lack::Of of) {
+    std::vector<Lack> some;
+    std::ranges::copy_if(lacks, std::back_inserter(some), [of](const Lack& lack) { return lack.of == of; });
+    return lacks_text(some);
+  };
+  const std::string missing = text_of(Lack::Of::events), unordered = text_of(Lack::Of::order);
+  if (missing.empty() && unordered.empty()) return;
+  std::string text = missing.empty() ? "" : "warning: missing: " + missing;
+  if (!unordered.empty())
+    text += fmt::format("{}{}, near which figures may be wrong", missing.empty() ? "" : "; ", unordered);
+  out.add(folded(text, 0, 2), '\n');
 }
 
 void add_unknown_time(TextBuffer& out, std::uint64_t unknown_ns, std::uint64_t whole_ns, std::string_view what,

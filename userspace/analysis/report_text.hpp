@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "analysis/cpu_history.hpp"
 #include "base/text_format.hpp"
 #include "rtev/names.hpp"
+#include "stream/losses.hpp"
 #include "stream/records.hpp"
 
 namespace rtev {
@@ -80,6 +82,10 @@ void append(TextBuffer& out, const WhenOf& when);
 void append(TextBuffer& out, const ProcessName& process);
 void append(TextBuffer& out, const DumpCommand& command);
 void append(TextBuffer& out, const Percent& percent);
+
+/// Which events are missing and which came late: a sentence, or nothing. Scheduler events and samples are left out:
+/// what their loss means differs by report.
+void add_lacks(TextBuffer& out, const std::vector<Lack>& lacks);
 
 /// Of a report: how much of the time of its pauses or spans (`what`) is not known, and why as far as that is known. A
 /// line, or nothing.

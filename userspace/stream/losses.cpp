@@ -29,7 +29,8 @@ std::vector<Lack> lacks_of(const RunSummary& summary, const Registry& registry) 
   add(events, words.lost, "lost ring word", "lost ring words");
   add(events, words.corrupt, "corrupt ring word", "corrupt ring words");
   add(events, words.unread, "unread ring word", "unread ring words");
-  add(events, summary.rings_missed, "ring that was not read to its end", "rings that were not read to their end");
+  const Counted rings = rings_missed(summary.rings_missed);
+  add(events, rings.count, rings.singular, rings.plural);
   add(scheduler, drops({"switch", "wakeup", RunSummary::scheduler}), "scheduler event", "scheduler events");
   add(events, drops({"exec", "fork", "exit"}), "start or end of a process", "starts and ends of processes");
   add(events, drops({"ring", "probe"}), "announcement of a ring or a pause", "announcements of rings and pauses");
@@ -48,6 +49,10 @@ std::vector<Lack> lacks_of(const RunSummary& summary, const Registry& registry) 
   add(samples, drops({"tables"}), "table of code", "tables of code");
   add(order, summary.late, "event out of order", "events out of order");
   return lacks;
+}
+
+bool lacks_events(const std::vector<Lack>& lacks) {
+  return std::ranges::find(lacks, Lack::Of::events, &Lack::of) != lacks.end();
 }
 
 std::string lacks_text(const std::vector<Lack>& lacks) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text_format.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev {
@@ -23,6 +24,14 @@ std::vector<Lack> lacks_of(const RunSummary& summary, const Registry& registry);
 
 /// "3 ring words, 24 stack samples of sleeps".
 std::string lacks_text(const std::vector<Lack>& lacks);
+
+/// Events, of which counts and sums are lower bounds then.
+bool lacks_events(const std::vector<Lack>& lacks);
+
+/// "3 rings that were not read to their end".
+constexpr Counted rings_missed(std::uint64_t count) {
+  return {count, "ring that was not read to its end", "rings that were not read to their end"};
+}
 
 /// The words of all processes.
 Accounting words_of_all(const Registry& registry);

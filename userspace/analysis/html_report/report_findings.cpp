@@ -45,7 +45,8 @@ class Findings {
 
   std::vector<Finding> all() {
     if (from_.stats.process_count == 0) {
-      nothing_seen();
+      left_out();
+      if (from_.stats.known_process_count()) nothing_seen();
       losses();
       return std::move(found_);
     }
@@ -190,11 +191,12 @@ class Findings {
     if (!share) return;
     Finding found{.score = gc_percent.score(static_cast<std::uint64_t>(*share * 100)), .section = "phases"};
     found.title = fmt::format("{:.1f}% of the time in the GC", *share * 100);
+    const Counted minor{total.minor_collections, "minor collection", "minor collections"};
     found.text = fmt::format("Domains were in pauses for {} of {}, in {} and {}.", Duration{total.gc_ns},
                              Duration{total.domain_ns},
-                             Counted{total.minor_collections, "minor collection", "minor collections"},
+                             total.known_minor_collections() ? fmt::format("{}", minor) : "minor collections",
                              Counted{total.major_cycles, "major cycle", "major cycles"});
-    const bool is_waiting = total.cpu_ns && total.gc_cpu_ns < total.gc_ns / 2;
+    const bool is_waiting = total.known_gc_cpu() && total.gc_cpu_ns < total.gc_ns / 2;
     if (is_waiting)
       found.text += fmt::format(" Only {} of it were on a CPU: the rest is waiting.", Duration{total.gc_cpu_ns});
     if (found.score != Score::ok && !is_waiting) {

@@ -12,6 +12,7 @@
 #include "analysis/own_share.hpp"
 #include "analysis/pause_finder.hpp"
 #include "analysis/utilization/mutator_utilization.hpp"
+#include "stream/losses.hpp"
 #include "stream/not_recorded.hpp"
 #include "stream/thread_interval.hpp"
 
@@ -59,6 +60,7 @@ struct LatencyReport {
     std::int32_t pid = 0;
     std::string comm{}, exe{};  ///< as the process made them: escape them
     bool ended = false;
+    bool lacks_rings = false;  ///< some were not read to their end
     LatencyFigures figures{};
     std::vector<Domain> domains{};  ///< by number
   };
@@ -82,12 +84,14 @@ struct LatencyReport {
   bool by_process = false;              ///< text has a row for each process, also where a program has many
   std::uint64_t scheduler_dropped = 0;  ///< switches and wakeups
   std::uint64_t rings_missed = 0;       ///< known at the end of a run
+  std::vector<Lack> lacks{};            ///< of the run, likewise
   std::uint64_t words_before = 0;       ///< a ring overwrote them before it was read; known at the end
   OwnFigures own{};                     ///< of the whole run
   std::uint64_t ignored_events = 0;     ///< begins of phases of domains beyond what can be followed at once
 
   LatencyFigures all{};
   std::vector<Process> processes{};  ///< the one with most time first
+  std::uint64_t process_count = 0;   ///< also those without pauses
   std::uint64_t other_domains = 0;   ///< that are not listed
   LatencyFigures others{};
   std::vector<WindowUtilization> utilization{};  ///< of the whole run, if it is of pauses
@@ -95,7 +99,8 @@ struct LatencyReport {
   /// Pauses are not counted, since their phases were left out.
   bool is_unknown() const { return all.wall.count() == 0 && not_recorded.has_phases(); }
   bool lower_bound() const {
-    return not_recorded.has_phases() || all.lower_bound() || rings_missed > 0 || words_before > 0 || ignored_events > 0;
+    return not_recorded.has_phases() || all.lower_bound() || lacks_events(lacks) || words_before > 0 ||
+           ignored_events > 0;
   }
 };
 

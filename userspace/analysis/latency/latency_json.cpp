@@ -16,7 +16,7 @@ std::string_view name_of(LatencyReport::Span span) {
   return name_at(names, span);
 }
 
-void add_figures(JsonWriter& out, const LatencyFigures& figures, bool truncated) {
+void add_figures(JsonWriter& out, const LatencyFigures& figures, bool truncated, bool lacks_rings = false) {
   add_distribution(out, figures.wall);
   add_split(out, "time_ns", figures.split);
   out.key("on_cpu").object([&] { add_distribution(out, figures.on_cpu); });
@@ -26,7 +26,7 @@ void add_figures(JsonWriter& out, const LatencyFigures& figures, bool truncated)
   add_unfinished(out, figures.unfinished);
   out.member("lost_words", known_count(figures.lost_words, truncated));
   out.member("unprobed", known_count(figures.unprobed, truncated));
-  out.member("lower_bound", known_flag(figures.lower_bound(), truncated));
+  out.member("lower_bound", known_flag(figures.lower_bound() || lacks_rings, truncated));
 }
 
 void add_process(JsonWriter& out, const LatencyReport::Process& process, bool truncated) {
@@ -34,13 +34,13 @@ void add_process(JsonWriter& out, const LatencyReport::Process& process, bool tr
   out.member("comm", std::string_view{process.comm});
   out.member("exe", std::string_view{process.exe});
   out.member("ended", process.ended);
-  add_figures(out, process.figures, truncated);
+  add_figures(out, process.figures, truncated, process.lacks_rings);
   out.key("domains").array([&] {
     for (const LatencyReport::Domain& domain : process.domains) {
       out.object([&] {
         out.member("domain", domain.domain);
         out.member("incarnations", domain.incarnations);
-        add_figures(out, domain.figures, truncated);
+        add_figures(out, domain.figures, truncated, process.lacks_rings);
       });
     }
   });

@@ -53,6 +53,7 @@ void Latency::summary(const RunSummary& summary, const Registry& registry) {
   dropped_.add(summary);
   own_.summary(summary);
   rings_missed_ = summary.rings_missed;
+  lacks_ = lacks_of(summary, registry);
   truncated_ = !summary.complete;
   words_before_ = words_overwritten_before(summary, registry);
   write(report(registry));
@@ -145,6 +146,7 @@ bool Latency::make_room() {
   if (least == processes_.end()) return false;
   for (const auto& [number, domain] : least->second.domains) merge_into_others(domain);
   processes_.erase(least);
+  ++merged_processes_;
   return true;
 }
 
@@ -175,7 +177,9 @@ void Latency::merge_domains() {
     const auto domain = process->second.domains.find(place.domain);
     merge_into_others(domain->second);
     process->second.domains.erase(domain);
-    if (process->second.domains.empty()) processes_.erase(process);
+    if (!process->second.domains.empty()) continue;
+    processes_.erase(process);
+    ++merged_processes_;
   }
 }
 
@@ -276,6 +280,7 @@ LatencyReport::Process Latency::report_of(ProcessIndex index, const ProcessEntry
   if (const ProcessInfo& info = registry.process(index); info.pid != 0) {
     process.comm = info.name;
     process.exe = info.exe;
+    process.lacks_rings = info.missed.sum() > 0 || info.words.unread > 0;
   }
   for (const auto& [number, domain] : entry.domains) {
     if ((domain.*part).empty()) continue;
@@ -303,9 +308,11 @@ LatencyReport Latency::report_of(LatencyReport::Span span, std::uint64_t from_ns
                        .by_process = options_.by_process,
                        .scheduler_dropped = dropped_.count(),
                        .rings_missed = rings_missed_,
+                       .lacks = lacks_,
                        .words_before = words_before_,
                        .own = own_.figures(),
                        .ignored_events = finder_.ignored(),
+                       .process_count = processes_.size() + merged_processes_,
                        .other_domains = others_.incarnations,
                        .others = others_.*part};
   if (span == LatencyReport::Span::run && options_.phase.empty()) report.utilization = utilization_.windows();

@@ -127,9 +127,11 @@ class Latency final : public Sink, private PauseListener {
   DroppedEvents dropped_;
   OwnShare own_;
   std::uint64_t rings_missed_ = 0;
+  std::vector<Lack> lacks_;
   bool truncated_ = false;
   NotRecorded not_recorded_;
   std::uint64_t words_before_ = 0;
+  std::uint64_t merged_processes_ = 0;  ///< all of whose domains are among the others
 };
 
 }  // namespace rtev

@@ -31,8 +31,10 @@ class LatencyText {
 
   std::string text() {
     if (report_.is_unknown()) {
-      return folded(fmt::format("{}: {} are unknown", report_.not_recorded.text({EventKind::begin}), many()), 0, 0) +
-             '\n';
+      const std::string what = report_.not_recorded.text({EventKind::begin});
+      out_.add(folded(fmt::format("{}: {} are unknown", what, many()), 0, 0), '\n');
+      add_lacks(out_, report_.lacks);
+      return std::string{out_.text()};
     }
     headline();
     if (full_) {
@@ -66,7 +68,12 @@ class LatencyText {
     if (is_single()) {
       append(line, ProcessName{report_.processes.front().comm, report_.processes.front().pid});
     } else {
-      append(line, Counted{report_.processes.size(), "process", "processes"});
+      const std::uint64_t with_pauses = report_.processes.size();
+      // Those of the others may have had pauses, too.
+      const bool is_partial = !is_one_program() && report_.other_domains == 0;
+      const std::uint64_t all_processes = is_partial ? std::max(with_pauses, report_.process_count) : with_pauses;
+      if (with_pauses > 0 && with_pauses < all_processes) print(line, "{} of ", Grouped{with_pauses});
+      append(line, Counted{all_processes, "process", "processes"});
       if (is_one_program()) print(line, " of {}", Escaped{report_.processes.front().comm});
     }
     if (report_.other_domains > 0)
@@ -114,11 +121,12 @@ class LatencyText {
 
   void warnings() {
     if (report_.lower_bound()) lower_bounds();
+    add_lacks(out_, report_.lacks);
     if (const std::uint64_t open = unfinished(Unfinished::ended); open > 0) {
-      print(out_, "{} open when the domain or the run ended and {} not counted\n",
+      print(out_, "{} open when the domain or the {} ended and {} not counted\n",
             Counted{open, report_.phase.empty() ? "pause was" : "span was",
                     report_.phase.empty() ? "pauses were" : "spans were"},
-            open == 1 ? "is" : "are");
+            report_.truncated ? "recording" : "run", open == 1 ? "is" : "are");
     }
     if (!report_.scheduler_seen && report_.all.wall.count() > 0) {
       out_.add("no scheduler events: it is unknown whether threads ran or waited\n");
@@ -136,16 +144,19 @@ class LatencyText {
       print(out_, "{}{}{}", separator, Counted{count, singular, plural}, what);
       separator = ", ";
     };
-    add(report_.all.lost_words, "word", "words", " of rings lost");
-    add(report_.all.unprobed, "gap", "gaps", " while probes were off");
+    if (!lacks_events(report_.lacks)) {
+      add(report_.all.lost_words, "word", "words", " of rings lost");
+      add(report_.all.unprobed, "gap", "gaps", " while probes were off");
+    }
     add(report_.words_before, "word", "words", " overwritten before the ring was read");
-    add(report_.rings_missed, "ring", "rings", " not read");
     add(report_.ignored_events, "phase", "phases", " ignored (too many domains)");
     add(unfinished(Unfinished::lost), one(), many(), " cut by losses");
     add(unfinished(Unfinished::no_end), one(), many(), " with no end seen");
     add(unfinished(Unfinished::clock), one(), many(), " with a clock that went backwards");
     if (report_.not_recorded.has_phases())
       print(out_, "{}some {}", separator, report_.not_recorded.text({EventKind::begin}));
+    if (separator != ", " && !report_.not_recorded.has_phases())
+      out_.add("warning: lower bounds only, as events are missing");
     print(out_, "\n  counts and totals are at least this high; {} of unknown length are not counted\n", many());
   }
 

@@ -13,6 +13,7 @@
 #include "analysis/pauses/pause_details.hpp"
 #include "analysis/utilization/mutator_utilization.hpp"
 #include "base/text_buffer.hpp"
+#include "stream/losses.hpp"
 #include "stream/not_recorded.hpp"
 
 namespace rtev {
@@ -66,6 +67,7 @@ struct PausesReport {
   const StackTable* stacks = nullptr;  ///< of the samples; set by whoever makes a report
   std::string input{};                 ///< a recording as an argument of a shell; empty: none
   Counts counts{};
+  std::vector<Lack> lacks{};  ///< of the run
   OwnFigures own{};
   bool several_processes = false;  ///< had pauses
   /// Pauses are not counted, since their phases were left out.

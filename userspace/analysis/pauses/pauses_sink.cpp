@@ -41,6 +41,7 @@ void Pauses::summary(const RunSummary& summary, const Registry& registry) {
   dropped_.add(summary);
   own_.summary(summary);
   truncated_ = !summary.complete;
+  lacks_ = lacks_of(summary, registry);
   counts_.rings_missed = summary.rings_missed;
   counts_.words_before = words_overwritten_before(summary, registry);
 }
@@ -60,6 +61,7 @@ PausesReport Pauses::report() {
                       .stacks = stacks_,
                       .input = options_.input,
                       .counts = counts_,
+                      .lacks = lacks_,
                       .own = own_.figures(),
                       .several_processes = processes_.size() == several,
                       .utilization = utilization_.windows(),

@@ -73,6 +73,7 @@ class Pauses final : public Sink, private PauseConsumer {
   PausesReport::Counts counts_{};
   DroppedEvents dropped_;
   bool truncated_ = false;
+  std::vector<Lack> lacks_;
   OwnShare own_;
   const Registry* registry_ = nullptr;  ///< while events come
   StackTable no_stacks_;

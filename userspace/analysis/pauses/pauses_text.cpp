@@ -194,6 +194,7 @@ class PausesText {
 
   void warnings(TextBuffer& out) const {
     const PausesReport::Counts& counts = report_.counts;
+    add_lacks(out, report_.lacks);
     if (report_.is_unknown()) return;
     if (report_.not_recorded.has_phases())
       print(out, "warning: some {}; other pauses are missing\n", report_.not_recorded.text({EventKind::begin}));
@@ -205,16 +206,17 @@ class PausesText {
       print(out, "{} only in the stop-the-world tables below\n",
             Counted{counts.represented, "more pause appears", "more pauses appear"});
     }
-    if (counts.lost_words > 0 || counts.unprobed > 0) {
+    const bool says_lacks = lacks_events(report_.lacks);
+    const Counted incomplete{counts.unfinished[static_cast<std::size_t>(Unfinished::lost)], "pause is", "pauses are"};
+    if (says_lacks && incomplete.count > 0) {
+      print(out, "{} incomplete, as events are missing\n", incomplete);
+    } else if (!says_lacks && (counts.lost_words > 0 || counts.unprobed > 0)) {
       out.add("warning: ");
       if (counts.lost_words > 0) print(out, "{} lost", Counted{counts.lost_words, "ring word was", "ring words were"});
       if (counts.lost_words > 0 && counts.unprobed > 0) out.add(" and ");
       if (counts.unprobed > 0) print(out, "tracing by probes paused {}", times(counts.unprobed));
-      print(out, "; {} incomplete, others may be missing\n",
-            Counted{counts.unfinished[static_cast<std::size_t>(Unfinished::lost)], "pause is", "pauses are"});
+      print(out, "; {} incomplete, others may be missing\n", incomplete);
     }
-    if (counts.rings_missed > 0)
-      print(out, "warning: {} could not be read\n", Counted{counts.rings_missed, "ring", "rings"});
     if (counts.ignored_events > 0) {
       print(out, "warning: too many domains: {} ignored, with their pauses\n",
             Counted{counts.ignored_events, "phase was", "phases were"});
@@ -241,11 +243,12 @@ class PausesText {
       print(out_, "    {:8} {:>{}}  {} domain {}, {}, at {}: {}\n", bound, Duration{pause.until_ns - pause.begin_ns},
             duration_width, ProcessName{pause.comm, pause.domain.pid},
             DomainName{pause.domain.domain, pause.domain.incarnation}, PhaseName{pause.domain.family, pause.root},
-            WhenOf{pause.begin_ns, report_.run_ns, report_.run_realtime_ns}, reason_text(pause.reason));
+            WhenOf{pause.begin_ns, report_.run_ns, report_.run_realtime_ns},
+            reason_text(pause.reason, report_.truncated));
     }
   }
 
-  static std::string_view reason_text(Unfinished reason) {
+  static std::string_view reason_text(Unfinished reason, bool truncated) {
     switch (reason) {
       case Unfinished::lost:
         return "words of its ring were lost during it";
@@ -254,7 +257,8 @@ class PausesText {
       case Unfinished::clock:
         return "its clock went back";
       case Unfinished::ended:
-        return "it was open when the domain, the ring or the run ended";
+        return truncated ? "it was open when the domain, the ring or the recording ended"
+                         : "it was open when the domain, the ring or the run ended";
     }
     return "unknown";
   }

@@ -150,7 +150,7 @@ GcTuning gc_tuning_of(const ProcessStats& process) {
     if (domain.figures.minor_words <= most) continue;
     most = domain.figures.minor_words;
     tuning.busiest_domain = domain.domain;
-    tuning.allocation_per_second = per_second(most, domain.figures.wall_ns) * bytes_of_word;
+    tuning.allocation_per_second = per_second(most, domain.figures.wall().value_or(figures.wall_ns)) * bytes_of_word;
   }
   tuning.domains = numbers.size();
   if (figures.minor_words > 0)

@@ -106,7 +106,8 @@ void add_user_spans(TextBuffer& out, const ProcessStats& process, std::size_t in
     for (const std::uint64_t ns : {static_cast<std::uint64_t>(span.durations.mean()), span.durations.percentile(99),
                                    span.durations.max(), span.durations.total()})
       table.duration(ns);
-    table.cell(fmt::format("{}", Percent{span.durations.total(), process.figures.wall_ns}));
+    const auto wall_ns = process.figures.wall();
+    table.cell(wall_ns ? fmt::format("{}", Percent{span.durations.total(), *wall_ns}) : "-");
   }
   if (spans.size() > most) table.line(fmt::format("and {} more names with less time", spans.size() - most));
   out.add('\n');
@@ -126,6 +127,8 @@ void add_why_bound(TextBuffer& out, const StatsFigures& figures, bool major) {
   if (figures.missing.paused) because("the program paused its events");
   if (figures.missing.unfinished) because("the end of a pause was not seen");
   if (figures.missing.before) because("the ring was partly overwritten before it was read");
+  if (figures.missing.unread) because("not all events were read");
+  if (figures.missing.ignored) because("too many domains at once: phases were ignored");
   if (figures.missing.merged) because("too many domains for --memory-limit: collections were not counted to the end");
   if (major) because("MAJOR WORDS lacks allocations after the last slice of a domain");
   out.add('\n');

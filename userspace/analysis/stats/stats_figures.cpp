@@ -112,14 +112,18 @@ Missing& Missing::operator|=(const Missing& other) {
   unfinished |= other.unfinished;
   before |= other.before;
   merged |= other.merged;
+  unread |= other.unread;
+  ignored |= other.ignored;
   phases |= other.phases;
   counters |= other.counters;
   user_events |= other.user_events;
+  process_times |= other.process_times;
+  domain_times |= other.domain_times;
   return *this;
 }
 
 std::optional<double> StatsFigures::gc_share() const {
-  if (domain_ns == 0 || !of_phases(gc_ns)) return std::nullopt;
+  if (domain_time().value_or(0) == 0 || !of_phases(gc_ns)) return std::nullopt;
   return std::min(static_cast<double>(gc_ns) / static_cast<double>(domain_ns), 1.0);
 }
 

@@ -52,12 +52,16 @@ struct Missing {
   bool unfinished = false;  ///< pauses whose end was not seen
   bool before = false;      ///< a ring overwrote its past before it was read
   bool merged = false;      ///< domains that run were merged, and collections are no longer counted by domain
+  bool unread = false;      ///< rings, or a part of one, were never read
+  bool ignored = false;     ///< phases of more domains than can be followed at once
   /// --events left some of them out, or all: then what they count is unknown.
   bool phases = false, counters = false, user_events = false;
+  /// It left out what says when processes, or domains, began and ended.
+  bool process_times = false, domain_times = false;
 
   bool left_out() const { return phases || counters || user_events; }
   /// Why all of them are less.
-  bool any() const { return lost || paused || unfinished || before || merged; }
+  bool any() const { return lost || paused || unfinished || before || merged || unread || ignored; }
   Missing& operator|=(const Missing& other);
 };
 
@@ -117,10 +121,23 @@ struct StatsFigures {
   std::optional<std::uint64_t> of_counters(std::uint64_t figure) const {
     return figure == 0 && missing.counters ? std::nullopt : std::optional{figure};
   }
+  /// Nothing if the thread of no pause was known.
+  std::optional<std::uint64_t> known_gc_cpu() const {
+    return cpu_ns && (gc_cpu_ns > 0 || gc_ns == 0) ? of_phases(gc_cpu_ns) : std::nullopt;
+  }
+  /// A runtime reports what it allocated when it collects: without that phase it was not recorded.
+  std::optional<std::uint64_t> known_minor_collections() const {
+    return minor_collections == 0 && minor_words > 0 ? std::nullopt : of_phases(minor_collections);
+  }
+  /// Times; nothing where --events left out what says when processes or domains began.
+  std::optional<std::uint64_t> wall() const { return missing.process_times ? std::nullopt : std::optional{wall_ns}; }
+  std::optional<std::uint64_t> domain_time() const {
+    return missing.domain_times ? std::nullopt : std::optional{domain_ns};
+  }
   /// They are lower bounds.
   bool phases_bound() const { return missing.any() || missing.phases; }
   bool counters_bound() const { return missing.any() || missing.counters; }
-  /// GC time in the time of the domains, 0 to 1; nothing where there was no such time.
+  /// GC time in the time of the domains, 0 to 1; nothing where there was no such time, or it is unknown.
   std::optional<double> gc_share() const;
   /// A slice reports the allocations before it: those after the last slice of a domain are in no event.
   bool major_words_lower_bound() const { return major_words.has_value(); }

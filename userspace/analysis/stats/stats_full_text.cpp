@@ -53,13 +53,14 @@ void add_time_row(TextTable& table, std::string_view label, const StatsFigures& 
   const bool bound = figures.phases_bound();
   table.row();
   table.cell(label);
-  add_time(table, figures.wall_ns, false);
+  add_time(table, figures.wall(), false);
   add_time(table, figures.cpu_ns, false);
   add_time(table, figures.of_phases(figures.gc_ns), bound);
   add_share(table, figures.gc_share(), bound);
-  for (const std::uint64_t count :
-       {figures.stw_led, figures.stw_followed, figures.minor_collections, figures.major_slices, figures.major_cycles})
-    add_number(table, figures.of_phases(count), bound);
+  for (const auto& count :
+       {figures.of_phases(figures.stw_led), figures.of_phases(figures.stw_followed), figures.known_minor_collections(),
+        figures.of_phases(figures.major_slices), figures.of_phases(figures.major_cycles)})
+    add_number(table, count, bound);
 }
 
 TextTable word_table(std::string_view first) {
@@ -85,7 +86,8 @@ void add_word_row(TextTable& table, std::string_view label, const StatsFigures& 
 void add_headline(TextBuffer& out, const ProcessStats& process) {
   print(out, "{} {}", process.pid, Escaped{process.comm});
   if (!process.version.empty()) print(out, ", OCaml {}", Escaped{process.version});
-  print(out, ", {}{}", Duration{process.figures.wall_ns}, process.ended ? ", ended" : "");
+  print(out, "{}{}{}", process.figures.wall() ? ", " : ", in ", Duration{process.figures.wall_ns},
+        process.ended ? ", ended" : "");
   if (process.figures.cpu_ns)
     print(out, ", {}{} of CPU time", Duration{*process.figures.cpu_ns}, process.lacks_cpu_time() ? "+" : "");
   if (process.max_rss_bytes) print(out, ", {} of memory at most", Size{*process.max_rss_bytes});
@@ -155,7 +157,11 @@ void add_full_process(TextBuffer& out, const ProcessStats& process, std::uint64_
     out.add("  collections: unknown\n");
   } else {
     out.add("  collections: ");
-    add_count(out, figures.minor_collections, "minor, ", bound);
+    if (figures.known_minor_collections()) {
+      add_count(out, figures.minor_collections, "minor, ", bound);
+    } else {
+      out.add("minor unknown, ");
+    }
     add_count(out, figures.major_slices, figures.major_slices == 1 ? "major slice, " : "major slices, ", bound);
     add_count(out, figures.major_cycles, figures.major_cycles == 1 ? "major cycle, " : "major cycles, ", bound);
     add_count(out, figures.compactions, figures.compactions == 1 ? "compaction\n" : "compactions\n", bound);

@@ -30,6 +30,8 @@ void add_missing(JsonWriter& json, const Missing& missing, bool truncated) {
     if (missing.unfinished) json.value("unfinished");
     if (missing.before) json.value("before");
     if (missing.merged) json.value("merged");
+    if (missing.unread) json.value("not_read");
+    if (missing.ignored) json.value("ignored");
     if (missing.left_out()) json.value("not_recorded");
   });
 }
@@ -67,16 +69,16 @@ void add_trend(JsonWriter& json, std::string_view name, const Trend& trend) {
 
 /// The members that domains, processes and sums have in common.
 void write_figures(JsonWriter& json, const StatsFigures& figures, bool truncated) {
-  json.member("wall_ns", figures.wall_ns);
-  json.member("domain_ns", figures.domain_ns);
+  json.member("wall_ns", figures.wall());
+  json.member("domain_ns", figures.domain_time());
   json.member("cpu_ns", figures.cpu_ns);
   json.member("gc_ns", figures.of_phases(figures.gc_ns));
   json.member("gc_share", figures.gc_share());
-  json.member("gc_cpu_ns", figures.cpu_ns ? figures.of_phases(figures.gc_cpu_ns) : std::nullopt);
+  json.member("gc_cpu_ns", figures.known_gc_cpu());
   json.member("stw_led", figures.of_phases(figures.stw_led));
   json.member("stw_followed", figures.of_phases(figures.stw_followed));
   json.key("collections").object([&] {
-    json.member("minor", figures.of_phases(figures.minor_collections));
+    json.member("minor", figures.known_minor_collections());
     json.member("major_slices", figures.of_phases(figures.major_slices));
     json.member("major_cycles", figures.of_phases(figures.major_cycles));
     json.member("compactions", figures.of_phases(figures.compactions));
@@ -108,7 +110,7 @@ void add_domain(JsonWriter& json, const DomainStats& domain, bool truncated) {
 }
 
 /// Sums, and over how many they are.
-void add_sum(JsonWriter& json, std::string_view name, std::string_view what, std::uint64_t count,
+void add_sum(JsonWriter& json, std::string_view name, std::string_view what, std::optional<std::uint64_t> count,
              const StatsFigures& figures, bool truncated) {
   json.key(name).object([&] {
     json.member(what, count);
@@ -212,7 +214,7 @@ std::string stats_json(const StatsReport& report, bool gc_tuning) {
     json.key("programs").array([&] {
       for (const ProgramStats& program : report.programs) write_program(json, program, report.truncated);
     });
-    add_sum(json, "total", "processes", report.process_count, report.total, report.truncated);
+    add_sum(json, "total", "processes", report.known_process_count(), report.total, report.truncated);
   });
   return std::string{json.text()} + '\n';
 }

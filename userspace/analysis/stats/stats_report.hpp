@@ -15,6 +15,7 @@
 #include "analysis/stats/trend.hpp"
 #include "analysis/utilization/mutator_utilization.hpp"
 #include "rtev/event.hpp"
+#include "stream/losses.hpp"
 #include "stream/not_recorded.hpp"
 #include "stream/program_key.hpp"
 
@@ -126,12 +127,17 @@ struct StatsReport {
   bool by_process = false;               ///< texts have a row for each process, also where one program has many
   StatsFigures total;                    ///< of all processes; domain_ns sums up, wall_ns is how long was watched
   std::uint64_t process_count = 0;
+  /// Nothing if there may have been others, whose events were not recorded.
+  std::optional<std::uint64_t> known_process_count() const {
+    return known_count(process_count, not_recorded.has(EventKind::process));
+  }
   bool scheduler_seen = false;
   /// Switches that the kernel could not hand over: CPU times are not exact if there are any.
   std::uint64_t switches_dropped = 0;
   std::vector<WindowUtilization> utilization{};
   std::vector<Allocator> allocators{};  ///< of all processes, if allocations were sampled
-  std::uint64_t rings_missed = 0;       ///< announced by processes and never readable
+  std::uint64_t rings_missed = 0;       ///< that processes created and that were not read to their end
+  std::vector<Lack> lacks{};            ///< of the run
   std::uint64_t ignored_events = 0;     ///< begins of phases of domains beyond what can be followed at once
 
   /// Texts have one row for all processes of the program.

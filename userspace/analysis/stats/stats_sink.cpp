@@ -32,7 +32,8 @@ void Stats::header(const RunHeader& header) {
   run_realtime_ns_ = header.start_realtime_ns;
   start_ns_ = header.begin_ns();
   now_ns_ = std::max(now_ns_, start_ns_);
-  shown_from_ns_ = switches_since_ns_ = header.shown_from_ns;
+  begin_ns_ = start_ns_;
+  switches_since_ns_ = header.shown_from_ns;
 }
 
 void Stats::consume(const Batch& batch, const Registry& registry) {
@@ -47,12 +48,15 @@ void Stats::summary(const RunSummary& summary, const Registry& registry) {
   allocators_.summary(summary, registry);
   now_ns_ = std::max(now_ns_, summary.end_ns);
   rings_missed_ = summary.rings_missed;
+  lacks_ = lacks_of(summary, registry);
   truncated_ = !summary.complete;
   for (const RunSummary::Drop& drop : summary.drops) {
     if (drop.kind == to_string(EventKind::sched_switch)) switches_dropped_ = drop.count;
   }
   for (auto& process : processes_ | std::views::values) {
-    process.lacks_past = is_whole_ring(summary) && registry.process(process.index).words.before_attach > 0;
+    const ProcessInfo& info = registry.process(process.index);
+    process.lacks_past = is_whole_ring(summary) && info.words.before_attach > 0;
+    process.lacks_rings = info.missed.sum() > 0 || info.words.unread > 0;
   }
 }
 
@@ -92,7 +96,7 @@ void Stats::add(const Event& event, const Batch& batch, const Registry& registry
 void Stats::add_process(const Event& event, const Batch& batch, const Registry& registry) {
   const auto record = batch.payload_as<ProcessRecord>(event);
   if (!record) return;
-  const std::uint64_t time_ns = std::max(event.time, shown_from_ns_);
+  const std::uint64_t time_ns = std::max(event.time, begin_ns_);
   Process& process = process_at(record->process, registry, time_ns);
   if (is_action(event, ProcessAction::exit)) {
     if (!process.ended) end_process(process, record->detail, event, batch, registry);
@@ -216,10 +220,10 @@ Stats::Process* Stats::process_of(std::int32_t pid) {
 }
 
 Stats::Process& Stats::process_at(ProcessIndex index, const Registry& registry, std::uint64_t time_ns) {
-  time_ns = std::max(time_ns, shown_from_ns_);
+  time_ns = std::max(time_ns, begin_ns_);
   Process* process = known_process(index);
   if (!process) {
-    process = last_process_ = &processes_.try_emplace(index, bytes_, shown_from_ns_).first->second;
+    process = last_process_ = &processes_.try_emplace(index, bytes_, begin_ns_).first->second;
     process->index = index;
     process->stats.begin_ns = time_ns;
     process->learn(registry.process(index));
@@ -302,7 +306,7 @@ void Stats::on_domain_begin(const DomainLife& life, std::uint64_t time_ns, bool 
   domain.adopted = true;
   // A domain without a spawn was there before its ring was read.
   if (!certain && life.incarnation == 1)
-    domain.begin_ns = std::min(domain.begin_ns, process->ring_ns.value_or(std::max(time_ns, shown_from_ns_)));
+    domain.begin_ns = std::min(domain.begin_ns, process->ring_ns.value_or(std::max(time_ns, begin_ns_)));
 }
 
 void Stats::on_domain_end(const DomainLife& life, std::uint64_t time_ns) {

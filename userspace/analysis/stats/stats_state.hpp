@@ -63,22 +63,23 @@ struct SpanSum {
 };
 
 struct Stats::Process {
-  Process(std::size_t& total, std::uint64_t from_ns) : total_bytes(total), shown_from_ns(from_ns) {
+  Process(std::size_t& total, std::uint64_t from_ns) : total_bytes(total), run_begin_ns(from_ns) {
     charge(sizeof(Process));
   }
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
   ~Process() { total_bytes -= bytes; }
 
-  std::size_t& total_bytes;     ///< of all processes
-  std::size_t bytes = 0;        ///< of this one
-  std::uint64_t shown_from_ns;  ///< as in RunHeader: what began before does not make the time of domains longer
+  std::size_t& total_bytes;    ///< of all processes
+  std::size_t bytes = 0;       ///< of this one
+  std::uint64_t run_begin_ns;  ///< or of its part that is shown: nothing begins before
   ProcessIndex index = 0;
   ProcessStats stats;  ///< what does not come from domains
   bool ended = false;
   bool ending = false;
-  bool paused = false;      ///< once, at least
-  bool lacks_past = false;  ///< its ring overwrote its past before it was read
+  bool paused = false;       ///< once, at least
+  bool lacks_past = false;   ///< its ring overwrote its past before it was read
+  bool lacks_rings = false;  ///< some were not read to their end
   std::uint64_t end_ns = 0;
   std::optional<std::uint64_t> ring_ns;  ///< when its ring was opened, or its probes found it
   std::uint64_t cpu_ns = 0;

@@ -37,6 +37,17 @@ void add_heap_trend(TextBuffer& out, const Trend& heap) {
   if (heap.rises_all_the_time()) out.add(", rising all the time");
 }
 
+/// "3 OCaml processes in 5.0s".
+void add_process_count(TextBuffer& out, const StatsReport& report) {
+  const std::uint64_t count = report.process_count;
+  if (count == 0 && !report.known_process_count()) {
+    out.add("no event of an OCaml process");
+  } else {
+    append(out, Counted{count, "OCaml process", "OCaml processes"});
+  }
+  print(out, " in {}\n", Duration{report.total.wall_ns});
+}
+
 class Screen {
  public:
   Screen(TextBuffer& out, const StatsReport& report) : out_(out), report_(report) {}
@@ -45,8 +56,7 @@ class Screen {
     if (is_single()) {
       sentences(report_.processes.front());
     } else {
-      print(out_, "{} in {}\n", Counted{report_.process_count, "OCaml process", "OCaml processes"},
-            Duration{report_.total.wall_ns});
+      add_process_count(out_, report_);
       programs();
       growing();
       events_off();
@@ -90,7 +100,7 @@ class Screen {
     TextBuffer head;
     append(head, ProcessName{process.comm, process.pid});
     if (!process.version.empty()) print(head, ", OCaml {}", Escaped{process.version});
-    print(head, ", {}{}", Duration{figures.wall_ns}, process.ended ? ", ended" : "");
+    print(head, "{}{}{}", figures.wall() ? ", " : ", in ", Duration{figures.wall_ns}, process.ended ? ", ended" : "");
     if (process.domain_count() == 0) {
       head.add(process.has_ring ? ": no events"
                                 : ": no events; if they are off, --enable switches them on, --ringless traces without");
@@ -212,7 +222,7 @@ class Screen {
     const std::string_view bound = figures.missing.any() ? "at least " : "";
     print(text, "allocated {}{} in minor heaps ({}{})", bound, bytes_of(figures.minor_words),
           rate(figures.minor_words, figures.wall_ns),
-          figures.of_phases(figures.minor_collections)
+          figures.known_minor_collections()
               ? fmt::format("{}", Counted{figures.minor_collections, "minor collection", "minor collections"})
               : "collections unknown");
     if (figures.promoted_words > 0) {
@@ -289,7 +299,7 @@ class Screen {
   }
 
   static void domain_cells(TextTable& table, const StatsFigures& figures) {
-    add_number(table, figures.of_phases(figures.minor_collections), figures.phases_bound());
+    add_number(table, figures.known_minor_collections(), figures.phases_bound());
     add_number(table, figures.of_phases(figures.major_cycles), figures.phases_bound());
     for (const std::uint64_t words : {figures.minor_words, figures.promoted_words})
       add_words(table, figures.of_counters(words), figures.counters_bound());
@@ -297,7 +307,7 @@ class Screen {
 
   void domain_row(TextTable& table, const ProcessStats& process, std::string_view domain,
                   const StatsFigures& figures) const {
-    begin_row(table, std::to_string(process.pid), escaped(process.comm), domain, figures.wall_ns, figures);
+    begin_row(table, std::to_string(process.pid), escaped(process.comm), domain, figures.wall(), figures);
     domain_cells(table, figures);
   }
 
@@ -395,7 +405,7 @@ class Screen {
       const ProcessStats& process = *rows[i].process;
       const Trend& heap = process.heap_words;
       begin_row(table, std::to_string(process.pid), escaped(process.comm),
-                fmt::format("{}", Grouped{process.domain_count()}), process.figures.wall_ns, process.figures);
+                fmt::format("{}", Grouped{process.domain_count()}), process.figures.wall(), process.figures);
       process_cells(table, process.figures, heap.count() > 0 ? fmt::format("{}", bytes_of(heap.last())) : "-",
                     heap.rise_per_second());
     }
@@ -424,7 +434,7 @@ std::uint64_t leave_out_idle(StatsReport& report) {
 
 void add_left_out(TextBuffer& out, const StatsReport& report) {
   using enum EventKind;
-  const std::string text = report.not_recorded.text({begin, counter, user_unit});
+  const std::string text = report.not_recorded.text({begin, counter, lifecycle, user_unit, process});
   if (!text.empty()) out.add(folded(text, 0, 2), '\n');
 }
 
@@ -442,8 +452,7 @@ std::string stats_text(StatsReport report, bool full, bool gc_tuning) {
   const std::uint64_t left_out = leave_out_idle(report);
   TextBuffer out;
   if (full) {
-    print(out, "{} in {}\n", Counted{report.process_count, "OCaml process", "OCaml processes"},
-          Duration{report.total.wall_ns});
+    add_process_count(out, report);
     if (report.total.gc_ns > 0) add_utilization_table(out, report.utilization, report.run_ns, report.run_realtime_ns);
     add_sections(out, report);
     if (left_out > 0)
@@ -460,9 +469,7 @@ std::string stats_text(StatsReport report, bool full, bool gc_tuning) {
     print(out, "warning: CPU times are lower bounds: the kernel dropped {}\n",
           Counted{report.switches_dropped, "context switch", "context switches"});
   }
-  if (report.rings_missed > 0) {
-    print(out, "warning: {} could not be read; events are missing\n", Counted{report.rings_missed, "ring", "rings"});
-  }
+  add_lacks(out, report.lacks);
   if (report.ignored_events > 0) {
     print(out, "warning: too many domains: {} ignored; figures of collections are lower bounds\n",
           Counted{report.ignored_events, "phase was", "phases were"});

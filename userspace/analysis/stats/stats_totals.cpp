@@ -46,6 +46,8 @@ void Stats::set_left_out(Missing& missing) const {
   missing.phases = not_recorded_.has_phases();
   missing.counters = not_recorded_.has_counters();
   missing.user_events = not_recorded_.has(EventKind::user_unit);
+  missing.process_times = not_recorded_.has(EventKind::process);
+  missing.domain_times = missing.process_times || not_recorded_.has(EventKind::lifecycle);
 }
 
 DomainStats Stats::stats_of(const Process& process, const Incarnation& domain,
@@ -53,7 +55,11 @@ DomainStats Stats::stats_of(const Process& process, const Incarnation& domain,
   const std::uint64_t end = domain.end_or(process.end_or(now_ns_));
   Tally tally = domain.tally;
   tally.wall_ns = distance(domain.begin_ns, end);
-  if (domain.pause_since_ns) tally.gc_ns = saturating_sum(tally.gc_ns, distance(*domain.pause_since_ns, end));
+  if (domain.pause_since_ns && !domain.ended && not_recorded_.has(EventKind::process)) {
+    ++tally.unfinished;  // it may have ended long ago, with its process
+  } else if (domain.pause_since_ns) {
+    tally.gc_ns = saturating_sum(tally.gc_ns, distance(*domain.pause_since_ns, end));
+  }
   for (const ThreadInterval& interval : running) {
     if (!domain.ended && interval.pid == process.stats.pid && domain_of(interval) == domain.domain)
       tally.cpu_ns += overlap(interval, domain.begin_ns, end);
@@ -64,8 +70,10 @@ DomainStats Stats::stats_of(const Process& process, const Incarnation& domain,
                     .begin_ns = domain.begin_ns,
                     .figures = figures_of(tally, process.stats.family, tally.cpu_ns > 0)};
   set_left_out(stats.figures.missing);
+  stats.figures.missing.process_times = stats.figures.missing.domain_times;  // its own
   stats.figures.missing.paused = process.paused;
   stats.figures.missing.before = process.lacks_past;
+  stats.figures.missing.unread = process.lacks_rings;
   return stats;
 }
 
@@ -90,15 +98,19 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
   stats.other_domains = figures_of(others, family, others.cpu_ns > 0);
   stats.other_domains.missing.paused = process.paused && process.other_count > 0;
   stats.other_domains.missing.before = process.lacks_past && process.other_count > 0;
+  stats.other_domains.missing.unread = process.lacks_rings && process.other_count > 0;
   if (process.other_count > 0) set_left_out(stats.other_domains.missing);
   stats.other_domains.heap = {};
 
   StatsFigures& figures = stats.figures;
   figures = stats.other_domains;
   for (const DomainStats& domain : stats.domains) figures += domain.figures;
-  figures.wall_ns = distance(stats.begin_ns, process.end_or(now_ns_));
+  // Of unknown times rates are those of the run.
+  figures.wall_ns =
+      distance(not_recorded_.has(EventKind::process) ? start_ns_ : stats.begin_ns, process.end_or(now_ns_));
   figures.missing.paused = process.paused;
   figures.missing.before = process.lacks_past;
+  figures.missing.unread = process.lacks_rings;
   figures.missing.merged = process.lacks_collections;
   set_left_out(figures.missing);
   set_collections(figures, process.greatest, family);
@@ -148,9 +160,13 @@ StatsReport Stats::report(const Registry& registry) {
       .utilization = options_.utilization ? utilization_.windows_at(now_ns_) : std::vector<WindowUtilization>(),
       .allocators = allocators_.greatest(registry),
       .rings_missed = rings_missed_,
+      .lacks = lacks_,
       .ignored_events = pauses_.ignored()};
   set_left_out(report.total.missing);
   set_left_out(report.other_processes.missing);
+  // Which processes lack them is not always known.
+  report.total.missing.unread = lacks_events(lacks_);
+  report.other_processes.missing.unread = lacks_events(lacks_) && other_process_count_ > 0;
   const std::vector<ThreadInterval> intervals = running();
   std::unordered_map<std::string, ProgramStats> programs = other_programs_;
   report.processes.reserve(processes_.size());
@@ -167,6 +183,8 @@ StatsReport Stats::report(const Registry& registry) {
     report.processes.push_back(std::move(stats));
   }
   report.total.wall_ns = distance(report.start_ns, report.end_ns);
+  report.total.missing.process_times = false;  // that of the run
+  report.total.missing.ignored = report.ignored_events > 0;
   if (scheduler_seen_ && report.processes.empty() && !report.total.cpu_ns) report.total.cpu_ns = 0;
   std::ranges::sort(report.processes, [](const ProcessStats& a, const ProcessStats& b) {
     return std::tuple{b.figures.gc_ns, b.figures.events, a.pid, a.begin_ns} <

@@ -125,7 +125,7 @@ void CsvSink::end_process(const Event& event, const ProcessRecord& record) {
 }
 
 CsvSink::Image& CsvSink::see(ProcessIndex index, std::int32_t pid, std::uint64_t time_ns) {
-  const auto [image, is_new] = images_.try_emplace(index, Image{.begin_ns = std::max(time_ns, header_.shown_from_ns)});
+  const auto [image, is_new] = images_.try_emplace(index, Image{.begin_ns = std::max(time_ns, header_.begin_ns())});
   if (is_new) running_[pid] = index;
   return image->second;
 }
@@ -336,7 +336,7 @@ void CsvSink::add_figures(const ProcessStats& process) {
   CsvRow row{
       .kind = "figure",
       .begin_ns = process.begin_ns,
-      .duration_ns = figures.wall_ns,
+      .duration_ns = figures.wall().value_or(0),
       .process = {.pid = process.pid,
                   .start_ticks = process.start_ticks,
                   .comm = process.comm,
@@ -349,7 +349,7 @@ void CsvSink::add_figures(const ProcessStats& process) {
     row.unit = unit;
     write(row);
   };
-  add("domain_ns", figures.domain_ns, nanoseconds);
+  add("domain_ns", figures.domain_time().value_or(0), nanoseconds);
   add("cpu_ns", figures.cpu_ns.value_or(0), nanoseconds);
   add("gc_ns", figures.gc_ns, nanoseconds);
   add("gc_cpu_ns", figures.gc_cpu_ns, nanoseconds);
@@ -384,7 +384,7 @@ void CsvSink::add_figures(const ProcessStats& process) {
   for (const DomainStats& domain : process.domains)
     write({.kind = "domain",
            .begin_ns = domain.begin_ns,
-           .duration_ns = domain.figures.wall_ns,
+           .duration_ns = domain.figures.wall().value_or(0),
            .process = row.process,
            .domain = domain.domain,
            .value = csv_number(domain.figures.gc_ns),

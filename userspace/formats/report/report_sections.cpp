@@ -341,7 +341,7 @@ function method() {
   const rows = [
     ["words of rings that were lost", total.lost_words],
     ["words overwritten before the ring was read", counts.words_before],
-    ["rings that were not read", counts.rings_missed],
+    ["rings that were not read to their end", counts.rings_missed],
     ["pauses whose end was not seen", Object.values(counts.unfinished).reduce((sum, count) => sum + count, 0)],
     ["ends of phases without a begin", counts.ends_without_begin],
     ["scheduler events that were dropped", counts.scheduler_dropped],
@@ -441,7 +441,7 @@ function processes() {
         return [
           who(of),
           of.version || "unknown",
-          duration(of.wall_ns),
+          known(of.wall_ns, duration),
           known(of.cpu_ns, duration),
           percent(of.gc_share),
           pauses ? grouped(pauses.count) : known(of.gc_ns, () => "0"),

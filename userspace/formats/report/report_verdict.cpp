@@ -145,7 +145,7 @@ class ReportHead {
     const StatsFigures& total = report_.stats.total;
     const auto share = total.gc_share();
     tile("time in the GC", share ? tenths_of_percent(std::round(*share * 1000)) : "unknown",
-         total.cpu_ns ? fmt::format("{} of CPU time", Duration{total.gc_cpu_ns}) : "CPU time unknown");
+         total.known_gc_cpu() ? fmt::format("{} of CPU time", Duration{total.gc_cpu_ns}) : "CPU time unknown");
     utilization();
     heap();
     const ProcessStats* const only = report_.stats.processes.size() == 1 ? &report_.stats.processes.front() : nullptr;
@@ -159,7 +159,7 @@ class ReportHead {
            fmt::format("{}/s, {} promoted", text_of_words(static_cast<std::uint64_t>(std::min(per_second, 1e18))),
                        Percent{total.promoted_words, total.minor_words}));
     }
-    if (!total.of_phases(total.minor_collections)) {
+    if (!total.known_minor_collections()) {
       tile("minor collections", "unknown", "");
     } else {
       tile("minor collections", fmt::format("{}", Grouped{total.minor_collections}),

@@ -106,6 +106,20 @@ TEST_F(ReportFindingsTest, CommandsAreOfTheSameRecordingOrProgram) {
   }
 }
 
+TEST_F(ReportFindingsTest, OfProcessesThatWereNotRecordedNothingIsSaid) {
+  HtmlReportSink sink(HtmlReportOptions{});
+  RunHeader header{.version = "1.2", .start_ns = 1};
+  header.not_recorded.selection = "--events switch";
+  for (const EventKind kind : {EventKind::process, EventKind::begin})
+    header.not_recorded.kinds.set(static_cast<std::size_t>(kind));
+  sink.header(header);
+  sink.summary({.start_ns = 1, .end_ns = 1'000'000'000}, world.registry);
+  const std::vector<Finding> findings = sink.report(world.registry).findings;
+  for (const Finding& finding : findings) EXPECT_NE(finding.title, "No OCaml process was seen");
+  ASSERT_FALSE(findings.empty());
+  EXPECT_THAT(findings.front().text, HasSubstr("starts and ends of processes were not recorded (--events switch)"));
+}
+
 TEST_F(ReportFindingsTest, WithoutEventsItSaysSo) {
   stream.rounds = 0;
   const auto& findings = found();

@@ -179,6 +179,26 @@ TEST_F(LatencyTest, NamesAreEscaped) {
   }
 }
 
+TEST_F(LatencyTest, TextSaysWhatTheRunLacks) {
+  pause(100, 10);
+  world.registry.process(world.process).missed.gone = 1;
+  latency->summary({.end_ns = start + 5000, .late = 2, .rings_missed = 1}, world.registry);
+  EXPECT_THAT(report(), HasMembers(R"({"processes":[{"lower_bound":true,"domains":[{"lower_bound":true}]}]})"_json));
+  EXPECT_THAT(text(), HasSubstr("missing: 1 ring that was not read to its end; 2 events out of order"));
+  EXPECT_THAT(text(), HasSubstr("counts and totals are at least this high"));
+}
+
+TEST_F(LatencyTest, ProcessesWithoutPausesAreCounted) {
+  pause(100, 10);
+  pause(200, 10, 0, test::phase_major, world.add_ring(add_process(7, "other")));
+  EXPECT_THAT(text(), HasSubstr("2 GC pauses of 2 processes in "));
+  feed(test::Events{world.add_ring(add_process(8, "idle"))}.add(start + 300, Lifecycle::domain_spawn, 1));
+  EXPECT_THAT(text(), HasSubstr("2 GC pauses of 2 of 3 processes in "));
+  make({});
+  feed(test::Events{world.slot}.add(start + 300, Lifecycle::domain_spawn, 1));
+  EXPECT_THAT(text(), HasSubstr("0 GC pauses of 1 process in "));
+}
+
 TEST(LatencyText, ManyProcessesOfAProgramHaveOneRow) {
   LatencyReport report{.end_ns = 1'000'000'000};
   for (std::int32_t pid = 1; pid <= 6; ++pid) {

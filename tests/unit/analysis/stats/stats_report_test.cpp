@@ -381,11 +381,12 @@ TEST_F(StatsReportTest, BlocksAreShownBySize) {
 }
 
 TEST_F(StatsReportTest, TextSaysWhatTheSummaryLacks) {
-  RunSummary summary{.rings_missed = 1};
+  RunSummary summary{.late = 3, .rings_missed = 1};
   summary.drops = {{"switch", 1234}};
   stats.summary(summary, world.registry);
   EXPECT_THAT(text(), HasSubstr("warning: CPU times are lower bounds: the kernel dropped 1,234 context switches\n"));
-  EXPECT_THAT(text(), HasSubstr("warning: 1 ring could not be read; events are missing\n"));
+  EXPECT_THAT(text(),
+              HasSubstr("warning: missing: 1 ring that was not read to its end; 3 events out of order, near which"));
   EXPECT_EQ(json()["rings_missed"], 1);
 }
 
@@ -404,6 +405,56 @@ TEST_F(StatsReportTest, JsonSaysWhichFiguresAreLowerBounds) {
   EXPECT_THAT(json()["processes"][0],
               HasMembers(R"({"lower_bound":true,"because":["lost","paused","unfinished"],"losses":1,"lost_words":1,
                              "domains":[{"lower_bound":true}]})"_json));
+}
+
+TEST_F(StatsReportTest, FiguresAreLowerBoundsIfNotAllRingsWereRead) {
+  run_two_domains();
+  EXPECT_EQ(json()["total"]["lower_bound"], false);
+  world.registry.process(world.process).missed.gone = 1;
+  stats.summary({.rings_missed = 1}, world.registry);
+  const nlohmann::json report = json();
+  EXPECT_THAT(report["total"], HasMembers(R"({"lower_bound":true,"because":["not_read"]})"_json));
+  for (const auto& of : {report["processes"][0], report["processes"][0]["domains"][0]})
+    EXPECT_THAT(of, HasMembers(R"({"lower_bound":true,"because":["not_read"]})"_json));
+  EXPECT_THAT(text(), HasSubstr("lower bound: not all events were read"));
+}
+
+TEST_F(StatsReportTest, WithoutEventsOfProcessesTheirTimesAreUnknown) {
+  RunHeader header{.version = "1.2", .start_ns = 1'000'000'000};
+  header.not_recorded.selection = "--events user";
+  for (const EventKind kind : {EventKind::process, EventKind::lifecycle})
+    header.not_recorded.kinds.set(static_cast<std::size_t>(kind));
+  stats.header(header);
+  stats.summary({.end_ns = 6'000'000'000}, world.registry);
+  EXPECT_EQ(json()["total"]["processes"], nullptr);
+  EXPECT_THAT(text(false), HasSubstr("no event of an OCaml process in 5.00s\n"));
+  feed(Events(world.slot).add(3'000'000'000, EventKind::user_unit, 1));
+  begin(4'000'000'000, "minor");
+  const nlohmann::json report = json();
+  EXPECT_EQ(report["total"]["wall_ns"], 5'000'000'000);
+  EXPECT_EQ(report["total"]["domain_ns"], nullptr);
+  EXPECT_THAT(report["total"], HasMembers(R"({"gc_ns":0,"because":["unfinished"]})"_json));
+  for (const char* const member : {"wall_ns", "domain_ns", "gc_share"}) {
+    EXPECT_EQ(report["processes"][0].at(member), nullptr) << member;
+    EXPECT_EQ(report["processes"][0]["domains"][0].at(member), nullptr) << member;
+  }
+  EXPECT_THAT(text(false), HasSubstr("server/4242, OCaml 5.3, in 5.00s"));
+}
+
+TEST_F(StatsReportTest, NothingBeginsBeforeTheRun) {
+  stats.header({.version = "1.2", .start_ns = 10'000'000'000});
+  feed(
+      Events(world.slot).add(5, EventKind::user_unit, 1, 0, 0, flag_late).add(11'000'000'000, EventKind::user_unit, 1));
+  stats.summary({.end_ns = 15'000'000'000}, world.registry);
+  const nlohmann::json process = json()["processes"][0];
+  EXPECT_EQ(process["wall_ns"], 5'000'000'000);
+  EXPECT_EQ(process["domains"][0]["wall_ns"], 5'000'000'000);
+}
+
+TEST_F(StatsReportTest, CollectionsThatWereNotSeenAreUnknown) {
+  count(1'000'000'000, "minor_allocated", 80'000'000);
+  EXPECT_EQ(json()["total"]["collections"]["minor"], nullptr);
+  EXPECT_THAT(text(false), HasSubstr("collections unknown"));
 }
 
 TEST_F(StatsReportTest, WhatProgramsCallThemselvesIsEscaped) {
