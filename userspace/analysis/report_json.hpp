@@ -33,13 +33,17 @@ void add_span(JsonWriter& json, const Run& run) {
   json.member("time", utc.put(text, run.start_ns));
 }
 
+inline void add_not_recorded(JsonWriter& json, const NotRecorded& not_recorded) {
+  if (!not_recorded.selection.empty()) json.values("not_recorded", not_recorded.words());
+}
+
 /// The first members of any report of type LatencyReport, PausesReport or StatsReport. docs/json.md documents schema 1.
 template <typename Report>
 void add_head(JsonWriter& json, std::string_view type, const Report& report) {
   add_type(json, type, report.version);
   add_span(json, report);
   json.member("truncated", report.truncated);
-  if (!report.not_recorded.selection.empty()) json.values("not_recorded", report.not_recorded.words());
+  add_not_recorded(json, report.not_recorded);
 }
 
 inline void add_split(JsonWriter& json, std::string_view key, const TimeSplit& time) {

@@ -348,6 +348,9 @@ DiffProgram compare_programs(const RecordedRun& run_a, const RecordedProgram& a,
   program.figures = comparison.take();
   if (!program.why_not.empty())
     for (DiffFigure& figure : program.figures) figure.verdict = DiffVerdict::too_few;
+  // What was left out is unknown, and would be 0 here.
+  if (run_a.not_recorded.kinds.any() || run_b.not_recorded.kinds.any())
+    std::erase_if(program.figures, [](const DiffFigure& figure) { return figure.a <= 0 || figure.b <= 0; });
   sort_figures(program.figures);
   program.has_other_load = has_other_load(program);
   return program;
@@ -362,6 +365,7 @@ DiffRun run_of(const RecordedRun& run) {
           .start_ns = run.start_ns,
           .end_ns = run.end_ns,
           .truncated = run.truncated,
+          .not_recorded = run.not_recorded,
           .scheduler_seen = run.scheduler_seen,
           .scheduler_dropped = run.scheduler_dropped,
           .samples_dropped = run.samples_dropped,

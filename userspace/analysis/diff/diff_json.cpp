@@ -15,6 +15,7 @@ void add_run(JsonWriter& json, std::string_view key, const DiffRun& run) {
     json.text_or_null("kernel", run.kernel);
     add_span(json, run);
     json.member("truncated", run.truncated);
+    add_not_recorded(json, run.not_recorded);
     json.member("scheduler_seen", run.scheduler_seen);
     json.member("scheduler_dropped", known_count(run.scheduler_dropped, run.truncated));
     json.member("samples_dropped", known_count(run.samples_dropped, run.truncated));
@@ -28,11 +29,11 @@ void add_side(JsonWriter& json, std::string_view key, const std::string& name, c
   json.key(key).object([&] {
     json.member("name", std::string_view{name});
     json.member("processes", side.processes);
-    json.member("running_ns", side.running_ns);
+    json.member("running_ns", known_count(side.running_ns, run.not_recorded.has(EventKind::process)));
     json.member("slices", side.slices);
     json.member("lost_words", known_count(side.lost_words, run.truncated));
     json.member("lossy_share", run.truncated ? std::nullopt : std::optional(side.lossy_share));
-    json.member("longest_pause_ns", side.longest_pause_ns);
+    json.member("longest_pause_ns", known_count(side.longest_pause_ns, run.not_recorded.has_phases()));
   });
 }
 

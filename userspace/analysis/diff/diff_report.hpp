@@ -94,6 +94,7 @@ struct DiffRun {
   std::string host{}, kernel{}, version{};
   std::uint64_t run_ns = 0, run_realtime_ns = 0, start_ns = 0, end_ns = 0;
   bool truncated = false;  ///< its end is missing: totals of what was lost are unknown
+  NotRecorded not_recorded{};
   bool scheduler_seen = false;
   std::uint64_t scheduler_dropped = 0, samples_dropped = 0, rings_missed = 0, processes_left_out = 0;
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "analysis/diff/diff_report.hpp"
@@ -189,14 +190,18 @@ class Report {
         if (side.longest_pause_ns > 0) print(line, ", longest pause {}", Duration{side.longest_pause_ns});
       }
       if (!run->scheduler_seen) line.add(", without scheduler events");
+      if (const std::string left_out = run->not_recorded.text(); !left_out.empty()) print(line, "; {}", left_out);
       out.add(folded(line.text(), 0, 2), '\n');
     }
-    for (const auto& [name, only] : {std::pair{"A", &report_.only_a}, {"B", &report_.only_b}}) {
+    for (const auto& [name, only, other, run] :
+         {std::tuple{"A", &report_.only_a, "B", &report_.b}, {"B", &report_.only_b, "A", &report_.a}}) {
       if (only->empty()) continue;
       constexpr std::size_t most = 8;
       std::string text = fmt::format("only in {}: ", name);
       for (std::size_t i = 0; i < std::min(only->size(), most); ++i) text += (i > 0 ? ", " : "") + escaped((*only)[i]);
       if (only->size() > most) text += fmt::format(" and {} more", only->size() - most);
+      if (run->not_recorded.has(EventKind::process))
+        text += fmt::format("; unknown of {}, which did not record starts and ends of processes", other);
       out.add(folded(text, 0, 2), '\n');
     }
     warnings(out);
@@ -207,8 +212,7 @@ class Report {
       if (run->scheduler_dropped > 0)
         print(out, "warning: {} lacks {}; that time is left out of CPU figures\n", name,
               Counted{run->scheduler_dropped, "scheduler event", "scheduler events"});
-      if (run->rings_missed > 0)
-        print(out, "warning: {} of {} could not be read\n", Counted{run->rings_missed, "ring", "rings"}, name);
+      if (run->rings_missed > 0) print(out, "warning: {} lacks {}\n", name, rings_missed(run->rings_missed));
       if (run->processes_left_out > 0)
         print(out, "warning: {} has too many programs: {} left out\n", name,
               Counted{run->processes_left_out, "process is", "processes are"});

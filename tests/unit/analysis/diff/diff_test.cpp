@@ -20,6 +20,19 @@ TEST_F(DiffTest, TheSameProgramHasNotChanged) {
   }
 }
 
+TEST_F(DiffTest, WhatARecordingLeftOutIsNotOnlyInTheOther) {
+  RecordedRun a, b;
+  a.not_recorded.selection = "--events switch";
+  a.not_recorded.kinds.set(static_cast<std::size_t>(EventKind::process));
+  b.programs.resize(2);
+  b.programs[0].name = "one";
+  b.programs[1].name = "two";
+  const DiffReport report = compare(a, b, {});
+  EXPECT_THAT(diff_text(report),
+              HasSubstr("only in B: one, two; unknown of A, which did not record starts and ends of processes\n"));
+  EXPECT_EQ(nlohmann::json::parse(diff_json(report))["a"]["not_recorded"], nlohmann::json{"process"});
+}
+
 TEST_F(DiffTest, FiguresAreThoseOfTheRecording) {
   const DiffProgram program = program_in(diff({.wait_us = 500}, {.wait_us = 500}));
   EXPECT_THAT(figure(program, "pause_p50").a, DoubleNear(200e3, 5e3));
