@@ -15,8 +15,8 @@
 
 namespace rtev::enable {
 
-/// Runs `first`, and `then` when it is told to, and waits until it is killed by the destructor, or until the process that
-/// made it has ended without one.
+/// Runs `first`, and `then` when it is told to, and waits until it is killed by the destructor, or until the process
+/// that made it has ended without one.
 class Child {
  public:
   explicit Child(const std::function<void()>& first, const std::function<void()>& then = [] {}) {
