@@ -342,12 +342,12 @@ function method() {
     ["words of rings that were lost", total.lost_words],
     ["words overwritten before the ring was read", counts.words_before],
     ["rings that were not read to their end", counts.rings_missed],
-    ["pauses whose end was not seen", Object.values(counts.unfinished).reduce((sum, count) => sum + count, 0)],
+    ["pauses without an end", Object.values(counts.unfinished).reduce((sum, count) => sum + count, 0)],
     ["ends of phases without a begin", counts.ends_without_begin],
     ["scheduler events that were dropped", counts.scheduler_dropped],
     ["switches that contradict others", counts.scheduler_contradictions],
     ["gaps of probes", counts.unprobed],
-    ["events that came late", data.counts.late],
+    ["events out of order", data.counts.late],
     ["times that memory ran short", data.counts.forced],
     ...drops
       .filter(([, count]) => count > 0)
