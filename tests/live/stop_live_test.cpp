@@ -7,7 +7,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <list>
+#include <memory>
+#include <random>
 #include <thread>
 
 #include "live/harness.hpp"
@@ -150,33 +156,125 @@ TEST_F(StopLive, TracerWhoseReaderTakesNothingEnds) {
   }
 }
 
-/// SIGINT to the process group, as the terminal sends it, at many moments of the start.
-TEST_F(StopLive, InterruptedStartLeavesNothing) {
-  constexpr std::chrono::milliseconds step{15}, last{150};
-  for (const Strings& arguments : {Strings{"record", "-o", "trace.fxt"}, Strings{"report", "-o", "page.html"},
-                                   Strings{"stats", "-o", "report.txt"}}) {
-    for (std::chrono::milliseconds moment{0}; moment < last; moment += step) {
-      const TempDir place;
-      const fs::path rings = place / "rings", work = place / "work";
-      fs::create_directory(rings);
-      fs::create_directory(work);
-      Command command{.argv = {tool()}, .env = {{"TMPDIR", rings}}, .directory = work};
-      command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
-      for (const char* const word : {"--", "sleep", "600"}) command.argv.emplace_back(word);
-      Process tracer(command);
-      // Not to wait for something: it is when the user is impatient.
-      std::this_thread::sleep_for(moment);
-      ASSERT_EQ(::kill(-tracer.pid(), SIGINT), 0);
-      const Outcome outcome = tracer.wait();
-      const std::string what = arguments.front() + " after " + std::to_string(moment.count()) + " ms: " + outcome.err;
-      EXPECT_TRUE(outcome.status.code() == 128 + SIGINT || outcome.status.signal() == SIGINT) << what;
-      EXPECT_THAT(outcome.err, Not(HasSubstr("cannot"))) << what;
-      EXPECT_TRUE(fs::is_empty(rings)) << what;
-      if (outcome.err.empty() || outcome.err.contains("interrupted before sleep was started"))
-        EXPECT_TRUE(fs::is_empty(work)) << what;
-      else
-        EXPECT_GT(fs::file_size(work / arguments.back()), 0u) << what;
+bool catches(pid_t pid, int signal_number) {
+  const std::string status = read_file("/proc/" + std::to_string(pid) + "/status");
+  const std::size_t at = status.find("SigCgt:");
+  return at != std::string::npos &&
+         (std::stoull(status.substr(at + sizeof "SigCgt:"), nullptr, 16) >> (signal_number - 1) & 1) != 0;
+}
+
+/// A command that is interrupted while it starts.
+struct Interrupted {
+  Strings arguments;
+  std::string file{};  ///< that it writes; empty: none
+};
+
+/// All that trace; those before `--` start a program.
+const std::vector<Interrupted>& interrupted_commands() {
+  static const std::vector<Interrupted> commands = [] {
+    std::vector<Interrupted> all{{{"-o", "stream.txt"}, "stream.txt"},
+                                 {{"record", "-o", "trace.fxt"}, "trace.fxt"},
+                                 {{"record", "--stacks", "-o", "trace.fxt"}, "trace.fxt"},
+                                 {{"record", "--enable", "-o", "trace.fxt"}, "trace.fxt"},
+                                 {{"report", "-o", "page.html"}, "page.html"},
+                                 {{"profile", "-o", "profile.html"}, "profile.html"}};
+    for (const char* const report : {"summary", "stats", "pauses", "latency", "stalls", "tasks", "allocs"})
+      all.push_back({{report, "-o", "report.txt"}, "report.txt"});
+    for (Interrupted& command : all)
+      for (const char* const word : {"--", "sleep", "600"}) command.arguments.emplace_back(word);
+    all.push_back({{"top", "-b"}});
+    all.push_back({{"agent", "--listen", "127.0.0.1:0"}});
+    return all;
+  }();
+  return commands;
+}
+
+/// One that was started, and is sent SIGINT at a moment.
+struct Interruption {
+  const Interrupted& command;
+  std::chrono::milliseconds moment;
+  std::unique_ptr<TempDir> place = std::make_unique<TempDir>();
+  std::optional<Process> tracer{};
+
+  fs::path rings() const { return *place / "rings"; }
+  fs::path work() const { return *place / "work"; }
+  void start() {
+    fs::create_directory(rings());
+    fs::create_directory(work());
+    Command started{.argv = {tool()}, .env = {{"TMPDIR", rings()}}, .directory = work()};
+    started.argv.insert(started.argv.end(), command.arguments.begin(), command.arguments.end());
+    tracer.emplace(started);
+  }
+  void check() {
+    const Outcome outcome = tracer->wait();
+    const std::string what =
+        command.arguments.front() + " after " + std::to_string(moment.count()) + " ms: " + outcome.err;
+    const bool starts_program = !command.file.empty();
+    EXPECT_TRUE(outcome.status.code() == 128 + SIGINT || outcome.status.signal() == SIGINT ||
+                (!starts_program && outcome.status.code() == 0))
+        << what;
+    EXPECT_THAT(outcome.err, AllOf(Not(HasSubstr("cannot")), Not(HasSubstr("at once")))) << what;
+    EXPECT_TRUE(fs::is_empty(rings())) << what;
+    const bool was_traced =
+        starts_program && !outcome.err.empty() && !outcome.err.contains("interrupted before sleep was started\n");
+    if (was_traced)
+      EXPECT_GT(fs::file_size(work() / command.file), 0u) << what;
+    else
+      EXPECT_TRUE(fs::is_empty(work())) << what;
+    EXPECT_TRUE(poll_until([&] { return ::kill(-tracer->pid(), 0) != 0; })) << "left processes: " << what;
+    const std::string pid = std::to_string(tracer->pid());
+    for (const char* const folder : {"hooks", "suspects", "recorders"}) {
+      std::error_code none;
+      for (const auto& entry : fs::directory_iterator(fs::path("/run/rtev-bpf") / folder, none)) {
+        const std::string name = entry.path().filename();
+        EXPECT_FALSE(name.starts_with(pid) && !std::isdigit(name.c_str()[pid.size()])) << name << ": " << what;
+      }
     }
+  }
+};
+
+/// SIGINT to the process group, as the terminal sends it: of each command at a moment of its start, all side by side,
+/// so that the host is busy.
+void interrupt_all(const std::function<std::chrono::milliseconds()>& moment) {
+  std::list<Interruption> all;
+  for (const Interrupted& command : interrupted_commands()) all.emplace_back(command, moment());
+  all.sort([](const Interruption& one, const Interruption& other) { return one.moment < other.moment; });
+  for (Interruption& one : all) one.start();
+  const auto begin = std::chrono::steady_clock::now();
+  for (const Interruption& one : all) {
+    // Not to wait for something: it is when the user is impatient.
+    std::this_thread::sleep_until(begin + one.moment);
+    ASSERT_EQ(::kill(-one.tracer->pid(), SIGINT), 0);
+  }
+  for (Interruption& one : all) one.check();
+}
+
+/// With RTEV_ALL_MOMENTS in the environment, each command at each 50 ms.
+TEST_F(StopLive, InterruptedStartLeavesNothing) {
+  constexpr std::chrono::milliseconds last{2000}, step{50};
+  if (std::getenv("RTEV_ALL_MOMENTS") != nullptr) {
+    for (std::chrono::milliseconds moment{0}; moment <= last; moment += step) interrupt_all([=] { return moment; });
+    return;
+  }
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::uniform_int_distribution<int> moments(0, last.count());
+  interrupt_all([&] { return std::chrono::milliseconds(moments(random)); });
+}
+
+/// The kernel checks what is loaded for long on a busy host.
+TEST_F(StopLive, TheSecondInterruptionEndsTheStartAtOnce) {
+  for (const int pause_ms : {0, 5, 20, 80}) {
+    Process tracer({.argv = {tool(), "stats", "--", "sleep", "600"}});
+    // Until it handles signals.
+    ASSERT_TRUE(poll_until([&] { return catches(tracer.pid(), SIGINT); }));
+    ASSERT_EQ(::kill(-tracer.pid(), SIGINT), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));  // when the user is impatient
+    tracer.signal(SIGTERM);
+    const Outcome outcome = tracer.wait();
+    EXPECT_TRUE(outcome.status.code() == 128 + SIGINT || outcome.status.code() == 128 + SIGTERM) << outcome.err;
+    EXPECT_THAT(outcome.err, AnyOf(HasSubstr("interrupted before sleep was started"), HasSubstr("exiting at once")));
   }
 }
 

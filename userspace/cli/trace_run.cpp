@@ -129,15 +129,24 @@ NeededProcess needed_helper(const helper::HelperProcess& helper) {
   return {.name = "helper", .end_fd = helper.end_fd(), .lacks = "programs that start from now on may not be traced"};
 }
 
+void tell_interrupted(const TraceOptions& options, const Tracing& tracing, std::string_view command) {
+  const bool is_stopped_service = tracing.is_service && command.empty();
+  if (!options.quiet && !is_stopped_service) say(interrupted_message(command));
+}
+
+int status_of_interrupted(const Tracing& tracing, const Command* command, const StopSignal& stop) {
+  // A service that is stopped has not failed.
+  if (tracing.is_service && command == nullptr) return exit_ok;
+  return exit_of_signal + stop.received();
+}
+
 int run_session(TraceRun run) {
   const TraceOptions& options = run.options;
   Command* const command = run.command;
   if (!run.session) {
+    tell_interrupted(options, run.tracing, command != nullptr ? command->arguments().front() : "");
     run.end();
-    // A service that is stopped has not failed.
-    if (run.tracing.is_service && command == nullptr) return exit_ok;
-    if (!options.quiet) say(interrupted_message(command != nullptr ? command->arguments().front() : ""));
-    return exit_of_signal + run.stop.received();
+    return status_of_interrupted(run.tracing, command, run.stop);
   }
   LiveSession& session = *run.session;
   const bool selects = options.select();

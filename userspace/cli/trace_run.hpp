@@ -38,6 +38,11 @@ std::expected<std::optional<Command>, int> prepare_command(const TraceOptions& o
                                                            const Tracing& tracing, const helper::HelperProcess& helper,
                                                            Command::RingFiles files);
 
+/// Of a run that a signal ended before tracing began: says so, unless a service was stopped. `command`: CMD, or empty.
+void tell_interrupted(const TraceOptions& options, const Tracing& tracing, std::string_view command);
+/// Its exit status. `command`: CMD, or null.
+int status_of_interrupted(const Tracing& tracing, const Command* command, const StopSignal& stop);
+
 /// A process that a run needs, and cannot start again once it has given up its rights.
 struct NeededProcess {
   std::string_view name;

@@ -4,9 +4,15 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <stop_token>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -68,12 +74,27 @@ void explain_end(const LiveSources& sources, const Command* command) {
                         command->ring_directory()));
 }
 
-/// A signal that waits keeps the kernel from loading programs (EAGAIN): it is handled afterwards.
-Result<AttachedPrograms> load_undisturbed(const LiveOptions& options) {
+/// A signal that waits keeps the kernel from loading programs (EAGAIN), which takes seconds on a busy host. So while
+/// they are loaded, signals are handled by another thread, which calls `on_stop` if one requests the end: it is said at
+/// once, and the second one has its effect at once.
+Result<AttachedPrograms> load_undisturbed(const LiveOptions& options, const StopSignal& stop,
+                                          const std::function<void()>& on_stop) {
+  constexpr std::chrono::milliseconds look_interval{5};
+  std::mutex mutex;
+  std::condition_variable_any loaded;
+  std::optional<std::jthread> watcher;
+  watcher.emplace([&](const std::stop_token& end) {
+    std::unique_lock lock(mutex);
+    while (stop.received() == 0 && !end.stop_requested())
+      loaded.wait_for(lock, end, look_interval, [&] { return end.stop_requested(); });
+    if (stop.received() != 0) on_stop();
+    loaded.wait(lock, end, [&] { return end.stop_requested(); });
+  });
   sigset_t all, previous;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &previous);
   auto attached = AttachedPrograms::load(options);
+  watcher.reset();
   ::pthread_sigmask(SIG_SETMASK, &previous, nullptr);
   return attached;
 }
@@ -109,7 +130,24 @@ int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, co
   live.programs.attach_again = [&sched_attacher](std::vector<UniqueFd> programs) {
     return sched_attacher->attach_tracepoints(std::move(programs));
   };
-  auto attached = load_undisturbed(live);
+  const std::string_view command_name = *command ? std::string_view((*command)->arguments().front()) : "";
+  bool is_told = false;
+  const auto tell = [&] {
+    is_told = true;
+    tell_interrupted(options, tracing, command_name);
+  };
+  auto attached = load_undisturbed(live, stop, tell);
+  const auto end = [&] {
+    if (enabler && tracing.leaves_enabled && tracing.leaves_enabled()) enabler->leave();
+    enabler.reset();
+    attacher->abandon();
+    sched_attacher->abandon();
+  };
+  if (stop.received() != 0) {
+    if (!is_told) tell();
+    end();
+    return status_of_interrupted(tracing, *command ? &**command : nullptr, stop);
+  }
   if (!attached) return report(attached.error());
   attacher->confine(attached->programs.uses_uprobe_multi());
   sched_attacher->confine(true);  // without what only perf_event takes
@@ -143,13 +181,7 @@ int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, co
                           tracing.sink, tracing.output, stop),
                       .follow = [&sources](std::int32_t pid) { return sources->follow(pid); },
                       .explain_end = [&sources](const Command* ended) { explain_end(*sources, ended); },
-                      .end =
-                          [&] {
-                            if (enabler && tracing.leaves_enabled && tracing.leaves_enabled()) enabler->leave();
-                            enabler.reset();
-                            attacher->abandon();
-                            sched_attacher->abandon();
-                          }});
+                      .end = end});
 }
 
 std::optional<StopSignal>& stop_signal() {
