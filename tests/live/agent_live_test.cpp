@@ -128,18 +128,42 @@ TEST_F(AgentLive, GroupsAreNamedByServicesAndBounded) {
     promtool({"check", "metrics"}, http(agent->port(), "/metrics").body);
 }
 
+std::size_t bpf_links_of(pid_t pid) {
+  std::error_code none;
+  return static_cast<std::size_t>(std::ranges::count_if(
+      fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd", none), [&](const auto& entry) {
+        const std::string target = fs::read_symlink(entry.path(), none);
+        return target.contains("bpf_link") || target.contains("bpf-link");
+      }));
+}
+
+/// An agent without programs reads seldom, but asks at once for the service of one that starts. On a busy host the
+/// answer may come after its first events: then the start is counted in the group of its file.
 TEST_F(AgentLive, AProgramThatStartsAfterIdleTimeIsCountedInItsService) {
-  Agent agent({"--group", "{service|exe}"});
-  for (const std::string name : {"late-1", "late-2", "late-3", "late-4"}) {
-    std::this_thread::sleep_for(std::chrono::seconds(3));  // the agent reads seldom then
-    Command command = copied(with_events("steps"), name + "-program");
+  Agent agent({"--group", "{service|exe}", "--name", "late-*"});
+  const auto starts_in = [](const Exposition& seen, const std::string& group) {
+    const Labels labels{{"group", group}};
+    return seen.has("ocaml_process_starts_total", labels) ? seen.value("ocaml_process_starts_total", labels) : 0;
+  };
+  const Command copy = copied(with_events("steps"), "late-program");
+  std::size_t when_busy = bpf_links_of(agent.pid());
+  double elsewhere = 0;
+  bool was_in_time = false;
+  for (int i = 0; i < 5 && !was_in_time; ++i) {
+    ASSERT_TRUE(poll_until([&] { return bpf_links_of(agent.pid()) < when_busy; })) << "those of the scheduler stay";
+    const std::string name = "service-" + std::to_string(i);
+    Command command = copy;
     command.env.insert({"OTEL_SERVICE_NAME", name});
     const Process program(command, "ready");
     const Exposition now =
         agent.scrape_until([&](const Exposition& seen) { return seen.has("ocaml_processes", {{"group", name}}); });
-    EXPECT_EQ(now.value("ocaml_process_starts_total", {{"group", name}}), 1);
-    EXPECT_FALSE(now.has("ocaml_process_starts_total", {{"group", name + "-program"}}));
+    const double late = starts_in(now, "late-program") - elsewhere;
+    EXPECT_EQ(starts_in(now, name) + late, 1);
+    was_in_time = late == 0;
+    elsewhere += late;
+    when_busy = std::max(when_busy, bpf_links_of(agent.pid()));
   }
+  EXPECT_TRUE(was_in_time);
 }
 
 TEST_F(AgentLive, WithNothingToDoItSaysSo) {

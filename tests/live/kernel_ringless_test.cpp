@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "kernel/ringless_programs.hpp"
 #include "live/kernel_fixture.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::kernel {
 namespace {
@@ -155,7 +156,9 @@ TEST_P(KernelLiveRingless, StopsBeyondTheLimitUntilTheNextRound) {
     EXPECT_EQ(records.back().type, RTEV_PROBED_LIMITED);
     EXPECT_EQ(std::ranges::count(records, std::uint8_t{RTEV_PROBED_LIMITED}, &rtev_probed::type), 1);
     EXPECT_LT(records.size(), 500U);
-    std::this_thread::sleep_for(std::chrono::nanoseconds(2 * RTEV_RINGLESS_WINDOW_NS));  // into another window
+    const std::uint64_t limited_ns = records.back().time_ns;
+    ASSERT_TRUE(test::poll_until([=] { return monotonic_ns() > limited_ns + RTEV_RINGLESS_WINDOW_NS; }))
+        << "another window";
   }
 }
 
