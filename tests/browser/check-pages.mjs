@@ -72,6 +72,12 @@ async function check(path) {
 
   await Promise.all(["Page", "Runtime", "Log", "Network"].map(domain => page(`${domain}.enable`)));
   await look(1280, 900, "light");
+  await page("Emulation.setScriptExecutionDisabled", { value: true });
+  await page("Page.navigate", { url });
+  while (await evaluate("document.URL + document.readyState") !== `${url}complete`) await new Promise(done => setTimeout(done, 20));
+  seen.text_without_scripts = await evaluate("document.body.innerText");
+  await picture("without-scripts");
+  await page("Emulation.setScriptExecutionDisabled", { value: false });
   await page("Page.navigate", { url });
   seen.ready_ms = Math.round(await evaluate(`new Promise((done, fail) => {
     const begin = performance.now();

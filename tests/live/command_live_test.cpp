@@ -211,6 +211,23 @@ TEST_F(CommandLive, OnlyTheProgramAndItsDescendantsAreTraced) {
   EXPECT_FALSE(pids.contains(other.pid()));
 }
 
+/// As with perf: the process is traced for as long as the command runs.
+TEST_F(CommandLive, WithAProcessItOnlySaysHowLong) {
+  Process traced(preserved("steps", {"100"}), "ready");
+  Strings all = arguments({ocaml_program("busy_alloc")});
+  all.insert(all.end() - 2, {"-p", std::to_string(traced.pid()), "--history"});
+  all.insert(all.begin(), tool());
+  Process tracer({.argv = all}, "ready");
+  EXPECT_EQ(run_through(traced).status.code(), 0);
+  EXPECT_TRUE(tracer.running()) << "the command goes on";
+  const Outcome outcome = run_through(tracer);
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("done"));
+  const Trace trace = stream();
+  expect_exact(trace, dir.path(), traced.pid());
+  for (const Json& event : trace.of("process")) EXPECT_EQ(event["pid"], traced.pid());
+}
+
 TEST_F(CommandLive, DeliversAllEventsOfTheProgram) {
   const Outcome outcome = run_under({ocaml_program("domains"), "3", "3"});
   EXPECT_EQ(outcome.out, "ready\ndone\n");

@@ -95,6 +95,10 @@ TEST_F(ReportLive, InABrowser) {
     EXPECT_TRUE(page["owned"].is_null());
     EXPECT_EQ(page["opens_by_key"], true);
     EXPECT_LE(page["narrow_width"], 400);
+    EXPECT_THAT(
+        page["text_without_scripts"].get<std::string>(),
+        AllOf(AnyOf(HasSubstr("Something is wrong: "), HasSubstr("Worth a look: "), HasSubstr("It does well: ")),
+              HasSubstr("Findings"), HasSubstr("longest pause"), HasSubstr("may run its script")));
     std::printf("%s: %s bytes, shown after %s ms\n", page["page"].dump().c_str(), page["bytes"].dump().c_str(),
                 page["ready_ms"].dump().c_str());
   }
