@@ -375,6 +375,44 @@ TEST_F(EnableLive, ASmallLimitOfFilesIsRefused) {
   EXPECT_EQ(run_through(process).status.code(), 0);
 }
 
+TEST_F(EnableLive, RefusalsSayOfWhatAndWhy) {
+  Process other({.argv = {"sleep", "600"}}), asleep(program("busy_alloc"), "ready");
+  Process ended({.argv = {"true"}});
+  ended.wait();
+  const struct {
+    pid_t pid;
+    const char* why;
+  } cases[] = {{other.pid(), "it is no OCaml 5 program"}, {ended.pid(), "no such process"}};
+  for (const auto& [pid, why] : cases) {
+    for (const char* const command : {"enable", "disable"}) {
+      const Outcome outcome = run({.argv = {tool(), command, "-p", std::to_string(pid)}});
+      EXPECT_EQ(outcome.status.code(), 1);
+      EXPECT_THAT(outcome.err, AllOf(HasSubstr(" the events of " + std::to_string(pid)), HasSubstr(why),
+                                     HasSubstr("hint: rtev-bpf ps lists")));
+    }
+  }
+  Command by_user = enable_command(asleep.pid());
+  by_user.user = nobody;
+  const Outcome outcome = run(by_user);
+  EXPECT_EQ(outcome.status.code(), 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("CAP_SYS_PTRACE"), HasSubstr("hint: run as root")));
+}
+
+/// OCaml's runtime would abort the first, hang in the second, and write beyond the end of the third one's file.
+TEST_F(EnableLive, RingsThatTheRuntimeCannotMakeAreRefused) {
+  covers("enable", "rings of a size that OCaml's runtime cannot make (`e`, `d` of `OCAMLRUNPARAM`)");
+  for (const char* const parameters : {"e=21", "e=2", "e=18,d=2048"}) {
+    Command command = program("busy_alloc");
+    command.env["OCAMLRUNPARAM"] = parameters;
+    Process process(command, "ready");
+    const Outcome outcome = run(enable_command(process.pid()));
+    EXPECT_EQ(outcome.status.code(), 1);
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("OCAMLRUNPARAM"), HasSubstr("hint:"))) << parameters;
+    EXPECT_EQ(run_through(process).status.code(), 0) << parameters;
+    EXPECT_FALSE(fs::exists(ring_of(process.pid())));
+  }
+}
+
 TEST_F(EnableLive, SystemThreadsGoOnTakingTurns) {
   covers("enable", "systhreads");
   Process process(program("systhreads", {"8"}), "ready");

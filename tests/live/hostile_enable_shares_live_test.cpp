@@ -51,7 +51,7 @@ std::string switched_on(const Process& process) {
   return std::to_string(process.pid()) + " (dozing";
 }
 std::string left_alone(const Process& process) {
-  return "not switched on " + std::to_string(process.pid());
+  return "cannot switch on the events of " + std::to_string(process.pid());
 }
 
 TEST_F(HostileEnableSharesLive, OthersDoNotLockTheJournal) {

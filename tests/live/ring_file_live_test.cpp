@@ -164,6 +164,23 @@ INSTANTIATE_TEST_SUITE_P(All, StaleLive,
                                                  "e=10,d=2"}),
                          by_label);
 
+/// The runtime makes a file that is too short, and writes beyond its end.
+TEST_F(RingFileLive, RingsThatAreTooLargeAreReported) {
+  Command command = with_events("busy_alloc", {"1"});
+  command.env["OCAMLRUNPARAM"] = "e=22";
+  Process process(command, "ready");
+  const std::string pid = std::to_string(process.pid());
+  EXPECT_THAT(run({.argv = {tool(), "ps", "-p", pid}}).out, HasSubstr(" too large "));
+  const Outcome enabled = run({.argv = {tool(), "enable", "--dry-run", "-p", pid}});
+  EXPECT_EQ(enabled.status.code(), 1) << enabled.out;
+  EXPECT_THAT(enabled.err, HasSubstr("too large"));
+  const Outcome dumped = run({.argv = {tool(), "dump", pid}});
+  EXPECT_THAT(dumped.err, AllOf(HasSubstr("larger than OCaml's runtime can make"), HasSubstr("hint: start")));
+  const Outcome stats = run({.argv = {tool(), "stats", "-p", pid, "-d", "1ms"}});
+  EXPECT_THAT(stats.out, HasSubstr("its ring is not read"));
+  EXPECT_THAT(stats.err, HasSubstr("cannot make rings that large"));
+}
+
 TEST_F(RingFileLive, UnlinkedRingIsDelivered) {
   expect_found([](const fs::path& ring) { fs::remove(ring); });
   covers("ring", "unlinked while the program runs");

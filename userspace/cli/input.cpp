@@ -214,7 +214,7 @@ Result<Input> Input::open(const std::string& name, const ReadOptions& options, c
   }
   auto ring = open_ring(std::move(*files), options.ocaml_version);
   if (!ring) {
-    if (!is_process) {
+    if (!is_process && ring.error().code != EFBIG) {
       ring.error() = {.what = reading.what,
                       .subject = path,
                       .why = "it is not a recording of rtev-bpf, and not a ring file: " + ring.error().why};

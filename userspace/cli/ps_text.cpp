@@ -57,13 +57,13 @@ std::string ps_table(std::span<const PsRow> rows, std::size_t columns) {
   for (const char* title : {"DOM", "EVENTS/S", "CPU%", "GC%", "HEAP", "MEMORY", "UP"}) table.column(title, 0);
   table.column("ARGUMENTS", 0, left);
   for (const auto& [info, use, is_enabled, gc_share, heap_bytes, uptime_s] : rows) {
-    const bool has_ring = info->ring != RingState::none;
+    const bool has_ring = info->ring != RingState::none && info->ring != RingState::unreadable;
     table.row();
     table.cell(std::to_string(info->pid));
     table.cell(escaped(name_of_user(info->user)));
     table.cell(escaped(info->name));
     table.cell(escaped(runtime_of(*info)));
-    table.cell(to_string(info->ring));
+    table.cell(info->missed.too_large > 0 ? "too large" : to_string(info->ring));
     if (has_enabled) table.cell(!is_enabled ? "unknown" : *is_enabled ? "yes" : "-");
     table.cell(has_ring ? std::to_string(info->domains) : "-");
     table.cell(has_ring ? fmt::format("{:.0f}", use.events_per_second) : "-");

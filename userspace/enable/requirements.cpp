@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -22,7 +23,8 @@ namespace {
 
 /// The runtime's own (runtime/caml/runtime_events.h): names of user events, and what a domain has besides its ring.
 constexpr std::uint64_t names_bytes = std::uint64_t{8192} * 128, domain_bytes = 80;
-constexpr std::uint64_t default_ring_words = 1 << 16, default_domains = 128, max_ring_bits = 30, max_domains = 4096;
+/// 2^31 is negative in the runtime's int.
+constexpr std::uint64_t max_ring_bits = 31, max_domains = 4096;
 
 /// For names of user events.
 constexpr std::uint64_t reserved_names_bytes = 1 << 16;
@@ -41,19 +43,31 @@ struct RingSize {
 /// Domains for which a ring has its blocks from the beginning. A domain has two threads at most times.
 constexpr std::uint64_t max_reserved_rings = 16;
 
-RingSize ring_size(const Target& target, std::uint64_t threads) {
+/// Words of a domain's ring, and domains, as the runtime took them from the environment.
+struct RingShape {
+  std::uint64_t words = 0, domains = 0;
+};
+
+RingShape ring_shape(const Target& target) {
   std::string parameters;
   for (const char* name : {"OCAMLRUNPARAM", "CAMLRUNPARAM"})
     if (parameters.empty()) parameters = target.process.started_with(name).value_or("");
-  std::uint64_t words = default_ring_words;
-  if (const auto bits = run_parameter(parameters, 'e'); bits && *bits <= max_ring_bits) words = 1ull << *bits;
+  const std::uint64_t bits = std::min(run_parameter(parameters, 'e').value_or(default_ring_bits), max_ring_bits);
+  RingShape shape{.words = std::uint64_t{1} << bits, .domains = default_ring_domains};
   if (const std::uint64_t place = target.place(target.runtime.start_sites.ring_words); place != 0) {
     // An int, which need not be aligned to a word.
     const auto aligned = target.memory().word(place & ~7ull);
     const auto known = aligned ? static_cast<std::uint32_t>(*aligned >> (place % 8 * 8)) : 0;
-    if (known != 0 && known <= 1u << max_ring_bits) words = known;
+    if (std::has_single_bit(known)) shape.words = known;
   }
-  const std::uint64_t domains = std::min(run_parameter(parameters, 'd').value_or(default_domains), max_domains);
+  // Before OCaml 5.3 it was no parameter.
+  if (target.runtime.family != Family::before_5_3)
+    shape.domains = std::min<std::uint64_t>(run_parameter(parameters, 'd').value_or(shape.domains), max_domains);
+  return shape;
+}
+
+RingSize ring_size(const Target& target, std::uint64_t threads) {
+  const auto [words, domains] = ring_shape(target);
   const std::uint64_t ring_bytes = words * sizeof(std::uint64_t), heads_bytes = domains * domain_bytes + 4096,
                       rings = std::clamp<std::uint64_t>(threads, 1, std::min(domains, max_reserved_rings));
   return {.bytes = names_bytes + domains * ring_bytes + heads_bytes,
@@ -177,6 +191,19 @@ void add_place(List& list, const std::optional<RingPlace>& place, const std::str
 }
 
 }  // namespace
+
+Checked<void> check_ring_size(const Target& target) {
+  const auto [words, domains] = ring_shape(target);
+  if (can_make_rings(words, domains)) return {};
+  const bool is_small = words >> min_ring_bits == 0;
+  return refuse(
+      EnableResult::ring_size,
+      fmt::format("rings of {} words for {} domains each (OCAMLRUNPARAM: e, d) are too {} for OCaml's runtime, "
+                  "{}",
+                  words, domains, is_small ? "small" : "large",
+                  is_small ? "which hangs in its first event" : "which dies of them"),
+      "start it with rings of another size, e.g. OCAMLRUNPARAM=e=16");
+}
 
 const Requirement* Requirements::missing() const {
   const auto found = std::ranges::find(list, false, &Requirement::is_met);

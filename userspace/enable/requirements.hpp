@@ -44,6 +44,10 @@ struct Allowed {
       false;  ///< a directory that others may read: see RingPath. OCAML_RUNTIME_EVENTS_DIR may always name one
 };
 
+/// Refuses rings of a size that the runtime cannot make. A program whose events are on writes beyond the end of their
+/// file.
+Checked<void> check_ring_size(const Target& target);
+
 /// Looks at everything that the program needs, as the program: with its user, groups, root directory, limits and
 /// control group. May wait for as long as a file system does; the part that may wait for ever is done by a process of
 /// its own, which is left behind then.

@@ -129,6 +129,8 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
     if (*events == EventsState::active && our_note(*target)) keep(*target);
     return refuse(request, {.result = EnableResult::nothing_to_do}, &*target);
   }
+  if (const auto is_possible = check_ring_size(*target); !is_possible)
+    return refuse(request, is_possible.error(), &*target);
   if (*events == EventsState::active) {
     if (request.is_child_of_enabled) return take_as_ours(request, *target, EnableResult::nothing_to_do);
     if (request.task == Task::enable && tried_before_.contains({request.pid, target->process.start_ticks()}))

@@ -171,6 +171,7 @@ Result<void> MetadataReader::missed(const Object& object) {
   Values values(object.arguments);
   MissedRings missed;
   missed_fields(missed, values);
+  if (values.has("too_large")) missed.too_large = values.number<std::uint64_t>("too_large");
   if (!values.complete()) return incomplete(metadata_missed);
   ProcessInfo* const info = listed(object);
   if (info == nullptr) return bad_recording("missed rings of a process that is not listed");

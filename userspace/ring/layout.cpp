@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "base/run_parameters.hpp"
 
 namespace rtev {
 namespace {
@@ -23,6 +26,18 @@ bool word_aligned(std::uint64_t offset) {
   return offset % sizeof(std::uint64_t) == 0;
 }
 
+/// Whether OCaml's runtime made the file for rings that it cannot make (OCAMLRUNPARAM: e, d): it computed the length in
+/// an int, which holds only the lowest bits of it. `names_bytes`: OCaml 5.0 has no names.
+bool is_too_short(const FileHeader& header, std::uint64_t file_size, std::uint64_t names_bytes) {
+  // 2^31 is a negative int, whose sign the header's field has, too.
+  const std::uint64_t words = header.ring_size_elements & UINT32_MAX;
+  if (!std::has_single_bit(words) || header.max_domains == 0 || header.max_domains > rtev::max_domains ||
+      header.data_offset != header.headers_offset + header.max_domains * header.ring_header_size_bytes)
+    return false;
+  const std::uint64_t whole = header.data_offset + header.max_domains * words * sizeof(std::uint64_t) + names_bytes;
+  return whole > max_ring_file_bytes && file_size == (whole & UINT32_MAX);
+}
+
 }  // namespace
 
 Result<Layout> check_layout(const FileHeader& header, std::uint64_t file_size) {
@@ -37,6 +52,13 @@ Result<Layout> check_layout(const FileHeader& header, std::uint64_t file_size) {
   if (header.ring_header_size_bytes < 16 || header.ring_header_size_bytes > 4096 ||
       !word_aligned(header.ring_header_size_bytes))
     return invalid("ring_header_size_bytes", header.ring_header_size_bytes);
+  if (is_too_short(header, file_size, user_event_names_bytes) || is_too_short(header, file_size, 0))
+    return std::unexpected(Error{.what = "not a runtime events ring",
+                                 .why =
+                                     "its rings are larger than OCaml's runtime can make (OCAMLRUNPARAM: e, d), so the "
+                                     "file is too short for them, and the program writes beyond its end",
+                                 .hint = "start the program with smaller rings, e.g. OCAMLRUNPARAM=e=16",
+                                 .code = EFBIG});
   if (!std::has_single_bit(header.ring_size_elements) || header.ring_size_elements > file_size / sizeof(std::uint64_t))
     return invalid("ring_size_elements", header.ring_size_elements);
   if (header.ring_size_bytes != header.ring_size_elements * sizeof(std::uint64_t))

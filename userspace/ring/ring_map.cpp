@@ -59,8 +59,12 @@ Result<RingMap::Header> RingMap::read_header() const {
   }
   const auto layout = check_layout(header, static_cast<std::uint64_t>(status.st_size));
   if (!layout) {
-    return std::unexpected(
-        Error{.what = "cannot read ring", .subject = name_, .why = layout.error().why, .code = EAGAIN});
+    const Error& error = layout.error();
+    return std::unexpected(Error{.what = "cannot read ring",
+                                 .subject = name_,
+                                 .why = error.why,
+                                 .hint = error.hint,
+                                 .code = error.code != 0 ? error.code : EAGAIN});
   }
   return Header{.header = header, .layout = *layout};
 }

@@ -27,6 +27,7 @@ MissedRings missed_since(const MissedRings& now, const MissedRings& before) {
           .no_answer = since(now.no_answer, before.no_answer),
           .memory = since(now.memory, before.memory),
           .other_user = since(now.other_user, before.other_user),
+          .too_large = since(now.too_large, before.too_large),
           .gone = since(now.gone, before.gone)};
 }
 

@@ -215,7 +215,7 @@ void word_fields(Words& words, Field&& field) {
   field("events", words.events);
 }
 
-/// Of a MissedRings.
+/// Of a MissedRings, except for `too_large`, which recordings of 0.2.0 lack.
 template <typename Missed, typename Field>
 void missed_fields(Missed& missed, Field&& field) {
   field("file_system", missed.file_system);

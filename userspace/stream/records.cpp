@@ -14,16 +14,16 @@ std::string_view to_string(ProcessAction action) {
 }
 
 std::string_view to_string(Unreadable why) {
-  static constexpr std::string_view names[]{"unknown", "file system", "no answer", "memory", "other user"};
+  static constexpr std::string_view names[]{"unknown", "file system", "no answer", "memory", "other user", "too large"};
   return name_at(names, why);
 }
 
 std::string_view to_string(EnableResult result) {
   static constexpr std::string_view names[]{
-      "done",       "resumed",   "nothing to do",    "gone",      "no OCaml", "unknown version",
-      "no symbols", "denied",    "unexpected value", "directory", "space",    "limit",
-      "memory",     "seccomp",   "profile",          "debugged",  "suspect",  "not running",
-      "no answer",  "own pause", "switched off",     "privileged"};
+      "done",       "resumed",   "nothing to do",    "gone",       "no OCaml", "unknown version",
+      "no symbols", "denied",    "unexpected value", "directory",  "space",    "limit",
+      "memory",     "seccomp",   "profile",          "debugged",   "suspect",  "not running",
+      "no answer",  "own pause", "switched off",     "privileged", "ring size"};
   return name_at(names, result);
 }
 

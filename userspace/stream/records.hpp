@@ -41,6 +41,7 @@ enum class Unreadable : std::int64_t {
   no_answer = 2,    ///< the kernel did not answer questions about the process in time
   memory = 3,       ///< the rings of its user, or all rings, would take more memory or descriptors than they may
   other_user = 4,   ///< the file belongs to another user, who may write there what the process has not written
+  too_large = 5,    ///< OCaml's runtime cannot make rings of that size, and writes beyond the end of its file
 };
 std::string_view to_string(Unreadable why);
 
@@ -69,6 +70,7 @@ enum class EnableResult : std::int64_t {
   own_pause,         ///< it paused its events itself
   switched_off,      ///< no attempt: another run of rtev-bpf, or disable, has switched its events off
   privileged,        ///< its rights are not those of one user
+  ring_size,         ///< OCaml's runtime cannot make rings of the size that its user chose
 };
 constexpr bool is_good(EnableResult result) {
   return result <= EnableResult::nothing_to_do;

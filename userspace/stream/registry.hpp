@@ -54,10 +54,10 @@ inline constexpr std::string_view ocaml_runtime = "ocaml";
 
 /// Rings that an image announced and that were not read to their end, by reason: see RunSummary::rings_missed.
 struct MissedRings {
-  std::uint64_t file_system = 0, no_answer = 0, memory = 0, other_user = 0;  ///< by Unreadable
-  std::uint64_t gone = 0;                                                    ///< or unusable
+  std::uint64_t file_system = 0, no_answer = 0, memory = 0, other_user = 0, too_large = 0;  ///< by Unreadable
+  std::uint64_t gone = 0;                                                                   ///< or unusable
 
-  std::uint64_t sum() const { return file_system + no_answer + memory + other_user + gone; }
+  std::uint64_t sum() const { return file_system + no_answer + memory + other_user + too_large + gone; }
   bool operator==(const MissedRings&) const = default;
 };
 

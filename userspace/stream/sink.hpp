@@ -57,7 +57,7 @@ struct RunSummary {
   static constexpr std::string_view unwritten{"unwritten"};
   /// Kinds that count rings that are not read, by Unreadable. They are in rings_missed, too.
   static constexpr std::string_view ring_file_system{"ring_file_system"}, ring_no_answer{"ring_no_answer"},
-      ring_memory{"ring_memory"}, ring_other_user{"ring_other_user"};
+      ring_memory{"ring_memory"}, ring_other_user{"ring_other_user"}, ring_too_large{"ring_too_large"};
   std::vector<Drop> drops{};  ///< all kinds, also with count 0
   /// A process whose announcements of rings and pauses were dropped. It may be in no registry.
   struct Announcer {

@@ -63,11 +63,12 @@ std::string id(Process process) {
   return process.index != 0 ? std::to_string(process.pid) : fmt::format("x{}", process.processes);
 }
 
-/// "server", "server (ended)", "server (off)".
+/// "server", "server (ended)", "server (off)", "server (unread)".
 std::string name(Process process) {
   const std::string_view state = process.index == 0   ? ""
                                  : process.ended      ? " (ended)"
                                  : process.has_events ? ""
+                                 : process.is_unread  ? " (unread)"
                                                       : " (off)";
   return cut_middle(escaped(process.comm), name_width - state.size()) + std::string(state);
 }
@@ -77,8 +78,8 @@ constexpr double half = 0.5, long_pause_ns = 100e6;
 constexpr std::array columns{
     Column{"PID", "id of the process; x and a number: so many of one program", 7, false, 0,
            [](Process p) { return id(p); }, [](Process p) { return -number(static_cast<std::uint64_t>(p.pid)); }, 0},
-    Column{"NAME", "its name, and (off) if its events are", name_width, true, 0, [](Process p) { return name(p); },
-           nullptr, 0},
+    Column{"NAME", "its name, and (off) if its events are, (unread) if its ring is", name_width, true, 0,
+           [](Process p) { return name(p); }, nullptr, 0},
     Column{"DOM", "domains that run", 4, false, 9, [](Process p) { return std::to_string(p.domains); },
            [](Process p) { return static_cast<double>(p.domains); }, 0},
     Column{"CPU%", "time that its threads were on a CPU; 100: one CPU, all the time", 6, false, 2,

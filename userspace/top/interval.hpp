@@ -20,6 +20,7 @@ struct ProcessFigures {
   std::uint64_t processes = 1;  ///< that these figures are of
   std::int32_t pid = 0;
   std::string comm{};      ///< any bytes: escape it
+  bool is_unread = false;  ///< it has a ring, which is not read
   bool has_events = true;  ///< false: they are off, and what they tell is not known
   /// What these tell; false also where --events left them out.
   bool knows_phases = true, knows_counters = true;

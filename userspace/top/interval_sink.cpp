@@ -205,6 +205,7 @@ ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& 
                          .program = program_of(process),
                          .pid = process.pid,
                          .comm = process.comm,
+                         .is_unread = process.is_unread,
                          .has_events = has_events,
                          .knows_phases = has_events && !header_.not_recorded.has_phases(),
                          .knows_counters = has_events && !header_.not_recorded.has_counters(),

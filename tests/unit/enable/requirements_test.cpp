@@ -102,6 +102,26 @@ TEST_F(RequirementsTest, AreMetByAnOrdinaryProgram) {
   EXPECT_EQ(found.missing(), nullptr) << found.missing()->what << ": " << found.missing()->found;
 }
 
+TEST_F(RequirementsTest, RingsAreOfASizeThatTheRuntimeCanMake) {
+  Child child([] {});
+  auto held = HeldProcess::hold(child.pid(), 0);
+  ASSERT_TRUE(held);
+  Target target{.process = std::move(*held)};
+  EXPECT_TRUE(check_ring_size(target)) << "the size is not known: the runtime's own";
+  target.runtime.start_sites.ring_words = reinterpret_cast<std::uint64_t>(&words_);
+  for (const unsigned bits : {3u, 16u, 20u, 0u, 2u, 21u, 22u, 31u}) {
+    words_ = 1u << bits;
+    // The child has a copy of it.
+    Child copy([] {});
+    auto program = HeldProcess::hold(copy.pid(), 0);
+    ASSERT_TRUE(program);
+    Target with_words{.process = std::move(*program), .runtime = target.runtime};
+    const auto checked = check_ring_size(with_words);
+    EXPECT_EQ(checked.has_value(), bits >= 3 && bits <= 20) << bits;
+    if (!checked) EXPECT_EQ(checked.error().result, EnableResult::ring_size);
+  }
+}
+
 TEST_F(RequirementsTest, OfAProgramThatEndsAreNotMet) {
   std::optional<Child> child(std::in_place, [] {});
   auto held = HeldProcess::hold(child->pid(), 0);

@@ -208,13 +208,15 @@ class TextOfSummary final : public Sink {
 
 TEST(Replay, TheSummaryNamesTheSameCulprits) {
   World world;
-  world.registry.process(world.process).missed = {.file_system = 1, .no_answer = 2, .memory = 3, .gone = 4};
+  world.registry.process(world.process).missed = {
+      .file_system = 1, .no_answer = 2, .memory = 3, .too_large = 5, .gone = 4};
   world.registry.process(world.process).words = {.written = 1, .corrupt = 1};
   world.registry.process(world.process).left_alone = {.times = 2, .ns = 3'000'000};
   RunSummary summary;
-  summary.drops = {{"ring_file_system", 5}, {"ring_no_answer", 6}, {"ring_memory", 7}, {"ring", 8}};
+  summary.drops = {
+      {"ring_file_system", 5}, {"ring_no_answer", 6}, {"ring_memory", 7}, {"ring_too_large", 9}, {"ring", 8}};
   summary.announcers = {{.pid = 7, .comm = "flood", .dropped = 6}, {.pid = 8, .comm = "other", .dropped = 2}};
-  summary.rings_missed = 26;
+  summary.rings_missed = 35;
   StringOutput file;
   FxtSink fxt(file);
   fxt.header(make_header());

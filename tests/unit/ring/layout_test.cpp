@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <limits>
 #include <random>
 #include <string>
@@ -79,6 +80,32 @@ TEST(Layout, FileTooSmallByOneByte) {
   for (const std::uint64_t size : {10'303, 63, 0}) {
     file.size = size;
     EXPECT_NE(why(file), "valid") << size;
+  }
+}
+
+/// As OCaml 5.3 makes it with OCAMLRUNPARAM=e=22, e=31, and e=18,d=2048: the length of the file does not fit into its
+/// int.
+TEST(Layout, RingsThatTheRuntimeCannotMake) {
+  constexpr std::uint64_t sign = 0xffffffff00000000;
+  const struct {
+    std::uint64_t domains, words, size;
+  } files[] = {{128, 1 << 22, 1'058'880}, {128, std::uint64_t{1} << 31, 1'058'880}, {2048, 1 << 18, 1'212'480}};
+  for (const auto& [domains, words, size] : files) {
+    File file = default_file();
+    file.header.max_domains = domains;
+    file.header.ring_size_elements = words >> 31 == 0 ? words : words | sign;
+    file.header.ring_size_bytes = file.header.ring_size_elements * 8;
+    file.header.data_offset = 64 + 80 * domains;
+    file.header.custom_events_offset = file.header.data_offset + domains * file.header.ring_size_bytes;
+    for (const std::uint64_t names : {names_size, std::uint64_t{0}}) {
+      file.size = size - names_size + names;
+      const auto layout = check_layout(file.header, file.size);
+      ASSERT_FALSE(layout);
+      EXPECT_EQ(layout.error().code, EFBIG);
+      EXPECT_NE(layout.error().why.find("OCAMLRUNPARAM"), std::string::npos) << layout.error().message();
+      ++file.size;
+      EXPECT_EQ(check_layout(file.header, file.size).error().code, 0) << "it was not made by the runtime";
+    }
   }
 }
 

@@ -60,7 +60,8 @@ struct ProcessStats {
   std::string version;  ///< of OCaml; may be empty
   Family family = Family::since_5_3;
   bool ended = false;
-  bool has_ring = false;  ///< or is traced by probes
+  bool has_ring = false;   ///< or is traced by probes
+  bool is_unread = false;  ///< it has a ring, which is not read
   std::uint64_t begin_ns = 0;
   std::optional<std::uint64_t> max_rss_bytes;
   /// Since when its switches were seen: after an exec, since its ring was made or since the first of them. Cpu time

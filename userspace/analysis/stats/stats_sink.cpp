@@ -110,6 +110,8 @@ void Stats::add_process(const Event& event, const Batch& batch, const Registry& 
   } else if ((is_action(event, ProcessAction::ring) || is_action(event, ProcessAction::probe)) && !process.ring_ns) {
     process.ring_ns = time_ns;
     process.is_tracked(time_ns);
+  } else if (is_action(event, ProcessAction::unreadable)) {
+    process.stats.is_unread = true;
   } else if (is_action(event, ProcessAction::pause)) {
     process.paused = true;
   }

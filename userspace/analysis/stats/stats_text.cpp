@@ -103,7 +103,9 @@ class Screen {
     print(head, "{}{}{}", figures.wall() ? ", " : ", in ", Duration{figures.wall_ns}, process.ended ? ", ended" : "");
     if (process.domain_count() == 0) {
       head.add(process.has_ring ? ": no events"
-                                : ": no events; if they are off, --enable switches them on, --ringless traces without");
+               : process.is_unread
+                   ? ": no events, as its ring is not read"
+                   : ": no events; if they are off, --enable switches them on, --ringless traces without");
       return line(head.text());
     }
     collector(head, figures, "its");
@@ -165,7 +167,7 @@ class Screen {
   /// Of one program sentences() says it.
   void events_off() {
     const auto off = std::ranges::count_if(report_.processes, [](const ProcessStats& process) {
-      return !process.has_ring && process.domain_count() == 0;
+      return !process.has_ring && !process.is_unread && process.domain_count() == 0;
     });
     if (is_single() || off == 0) return;
     line(

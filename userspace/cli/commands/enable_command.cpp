@@ -108,16 +108,28 @@ std::string_view done_text(const EnableAnswer& answer) {
   return answer.result == EnableResult::resumed ? "events resumed" : "events on";
 }
 
+void refuse(Task task, std::string subject, std::string why, std::string hint) {
+  report({.what = fmt::format("cannot switch {} the events of", task == Task::disable ? "off" : "on"),
+          .subject = std::move(subject),
+          .why = std::move(why),
+          .hint = std::move(hint)});
+}
+
+/// In a container processes have other ids.
+constexpr const char* listed_hint = "rtev-bpf ps lists OCaml processes, by the ids that they have here";
+
+std::string hint_of_answer(const EnableAnswer& answer) {
+  const bool is_wrong = answer.result == EnableResult::not_ocaml || answer.result == EnableResult::gone;
+  return answer.hint.empty() && is_wrong ? listed_hint : answer.hint;
+}
+
 /// Prints an answer. False if it is not what was asked for.
 bool print(const EnableAnswer& answer) {
   const bool is_as_asked = is_good(answer.result);
   if (is_as_asked)
     print_success(answer, done_text(answer));
   else
-    report({.what = answer.task == Task::disable ? "events not switched off" : "events not switched on",
-            .subject = subject_of(answer),
-            .why = escaped(answer.why),
-            .hint = answer.hint});
+    refuse(answer.task, subject_of(answer), escaped(answer.why), hint_of_answer(answer));
   if (answer.task == Task::check) print_requirements(answer);
   std::fflush(stdout);
   return is_as_asked;
@@ -146,6 +158,12 @@ int run(const EnableOptions& options, Task task) {
   };
   const Procfs procfs;
   for (const std::int32_t pid : pids) {
+    if (!options.pids.empty() && !procfs.stat(pid)) {
+      ++programs;
+      all_good = false;
+      refuse(task, std::to_string(pid), "no such process", listed_hint);
+      continue;
+    }
     ++waiting;
     enabler->ask({.task = task, .pid = pid, .user = procfs.user(pid), .patience = patience}, Enabler::Wait::yes);
     auto answers = enabler->take();

@@ -44,6 +44,8 @@ constexpr const char* ps_footer =
     "  truncated  its ring file was cut: events cannot be read\n"
     "  unreadable its file system may never answer (FUSE, NFS), or did not, or its file belongs to\n"
     "             another user: set OCAML_RUNTIME_EVENTS_DIR\n"
+    "  too large  OCaml's runtime cannot make rings of its size (OCAMLRUNPARAM: e, d), and the program\n"
+    "             writes beyond the end of its file: restart it with smaller ones\n"
     "  shared     processes with the same pid in two containers write into one file: events are mixed up\n"
     "\n"
     "ENABLED is yes if rtev-bpf switched the events on (enable, --enable).";

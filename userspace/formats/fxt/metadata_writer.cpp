@@ -95,6 +95,7 @@ void MetadataWriter::write_accounting(ProcessIndex index, const ProcessInfo& inf
   if (info.missed.sum() != 0) {
     Metadata missed(writer_, metadata_missed);
     missed_fields(info.missed, missed);
+    missed.add("too_large", info.missed.too_large);
     missed.write(index);
   }
   if (info.left_alone.times != 0) {

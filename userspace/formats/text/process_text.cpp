@@ -21,33 +21,37 @@ std::string_view explain(Unreadable why) {
       return "rings take too much memory (--memory-limit) or too many file descriptors";
     case Unreadable::other_user:
       return "its ring file belongs to another user";
+    case Unreadable::too_large:
+      return "OCaml's runtime cannot make rings that large (OCAMLRUNPARAM: e, d)";
   }
   return "unknown";
 }
 
 std::string_view explain(EnableResult result) {
-  static constexpr std::string_view texts[]{"events on",
-                                            "events resumed",
-                                            "nothing to do",
-                                            "not done: it ended",
-                                            "not done: it runs no OCaml 5 program",
-                                            "not done: its version of OCaml is not one that was tested",
-                                            "not done: its program lacks symbols of the runtime",
-                                            "not done: its memory may not be written",
-                                            "not done: its memory does not hold what it should",
-                                            "not done: it cannot make its ring in its directory",
-                                            "not done: there is too little space for its ring",
-                                            "not done: its limits are too small for its ring",
-                                            "not done: its control group has too little memory left for its ring",
-                                            "not done: a filter of system calls might stop it (--allow-confined)",
-                                            "not done: a security profile might stop it (--allow-confined)",
-                                            "not done: a debugger is attached",
-                                            "not done: it or another process of its program came to harm",
-                                            "not done: it did not run in time",
-                                            "not done: its memory, or the kernel, did not answer in time",
-                                            "not done: it paused its events itself",
-                                            "switched off again by another run of rtev-bpf",
-                                            "not done: its rights are not those of one user"};
+  static constexpr std::string_view texts[]{
+      "events on",
+      "events resumed",
+      "nothing to do",
+      "not done: it ended",
+      "not done: it runs no OCaml 5 program",
+      "not done: its version of OCaml is not one that was tested",
+      "not done: its program lacks symbols of the runtime",
+      "not done: its memory may not be written",
+      "not done: its memory does not hold what it should",
+      "not done: it cannot make its ring in its directory",
+      "not done: there is too little space for its ring",
+      "not done: its limits are too small for its ring",
+      "not done: its control group has too little memory left for its ring",
+      "not done: a filter of system calls might stop it (--allow-confined)",
+      "not done: a security profile might stop it (--allow-confined)",
+      "not done: a debugger is attached",
+      "not done: it or another process of its program came to harm",
+      "not done: it did not run in time",
+      "not done: its memory, or the kernel, did not answer in time",
+      "not done: it paused its events itself",
+      "switched off again by another run of rtev-bpf",
+      "not done: its rights are not those of one user",
+      "not done: OCaml's runtime cannot make rings of its size (OCAMLRUNPARAM: e, d)"};
   return name_at(texts, result);
 }
 

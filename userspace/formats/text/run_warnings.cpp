@@ -146,7 +146,8 @@ class Warnings {
          "give each container a ring directory of its own (OCAML_RUNTIME_EVENTS_DIR)");
     const std::uint64_t remote = drops(RunSummary::ring_file_system), silent = drops(RunSummary::ring_no_answer),
                         large = drops(RunSummary::ring_memory), foreign = drops(RunSummary::ring_other_user),
-                        known = remote + silent + large + foreign,
+                        impossible = drops(RunSummary::ring_too_large),
+                        known = remote + silent + large + foreign + impossible,
                         gone = summary_.rings_missed - std::min(summary_.rings_missed, known);
     warn(rings(remote), not_read(&MissedRings::file_system, remote) + ": the file system may never answer (FUSE, NFS)",
          "put rings on a local file system (OCAML_RUNTIME_EVENTS_DIR)");
@@ -159,9 +160,14 @@ class Warnings {
          "raise --memory-limit, or the hard limit of open files (ulimit -Hn)");
     warn(rings(foreign), not_read(&MissedRings::other_user, foreign) + ": the file belongs to another user",
          "put rings into a directory that only the program's user may write to (OCAML_RUNTIME_EVENTS_DIR)");
+    warn(rings(impossible),
+         not_read(&MissedRings::too_large, impossible) +
+             ": OCaml's runtime cannot make rings that large (OCAMLRUNPARAM: e, d), and the program writes beyond the "
+             "end "
+             "of its file",
+         "restart it with smaller rings, e.g. OCAMLRUNPARAM=e=16, before it crashes");
     warn(rings(gone), " gone or unusable before all events were read" + most_of(&MissedRings::gone, gone),
-         "for programs that end early, keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them; rings of 2 GiB "
-         "in all (e, d of OCAMLRUNPARAM) are unusable");
+         "for programs that end early, keep the files (OCAML_RUNTIME_EVENTS_PRESERVE=1) and dump them");
   }
 
   static Counted rings(std::uint64_t count) { return {count, "ring was", "rings were"}; }

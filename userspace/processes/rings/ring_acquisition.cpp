@@ -31,6 +31,8 @@ std::uint64_t& count_of(Unreadable why, MissedRings& missed) {
       return missed.memory;
     case Unreadable::other_user:
       return missed.other_user;
+    case Unreadable::too_large:
+      return missed.too_large;
   }
   std::unreachable();
 }
@@ -61,8 +63,8 @@ bool RingAcquisition::open(TracedProcess& process, const std::vector<OpenedRing>
                            const RingOpener::Origin& origin) {
   if (!process.index || has_too_many(process)) return false;
   const auto opened = opener_.open(*process.index, process.user, rings, origin);
-  if (opened.empty() && opener_.exceeded_memory()) {
-    mark_unreadable(process, rings.front().path, time_ns, Unreadable::memory);
+  if (const auto refusal = opener_.refusal(); opened.empty() && refusal) {
+    mark_unreadable(process, rings.front().path, time_ns, *refusal);
     return true;
   }
   for (const RingOpener::Ring& ring : opened) {
@@ -263,7 +265,7 @@ bool RingAcquisition::open_saved(TracedProcess& process, const PendingRing& ring
              .memory_bytes = saved->memory_bytes}))
     return false;
   // Words that other threads wrote after the copy are in no account. A ring without memory is counted already.
-  if (!is_whole && !opener_.exceeded_memory()) miss(process);
+  if (!is_whole && !opener_.refusal()) miss(process);
   return true;
 }
 

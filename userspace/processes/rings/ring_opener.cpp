@@ -27,7 +27,8 @@ constexpr std::uint64_t unmapping_interval_ns = 20'000'000;
 
 std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, std::uint32_t user,
                                                const std::vector<OpenedRing>& rings, const Origin& origin) {
-  exceeded_memory_ = not_ready_ = false;
+  refusal_.reset();
+  not_ready_ = false;
   std::vector<Ring> opened;
   for (const OpenedRing& candidate : rings) {
     const auto identified = identify_ring(candidate.fd.get());
@@ -48,7 +49,7 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, std::uint32
     const auto account = budget_.open_account(user, pid), mapped = address_space_.open_account(user, pid);
     const auto descriptor = charge_descriptors(user, pid, 1);
     if (!descriptor) {
-      exceeded_memory_ = true;
+      refusal_ = Unreadable::memory;
       continue;
     }
     auto reader = RingReaderAccess::adopt(
@@ -72,11 +73,12 @@ std::vector<RingOpener::Ring> RingOpener::open(ProcessIndex process, std::uint32
          .may_use_memory = [account, mapped, descriptor](std::size_t bytes) { return account->grow(bytes); }});
     if (!reader) {
       not_ready_ |= reader.error().code == EAGAIN;
+      if (reader.error().code == EFBIG) refusal_ = Unreadable::too_large;
       continue;
     }
     if (!mapped->grow(RingReaderAccess::layout(*reader).mapped_bytes()) ||
         !account->grow(ring_bytes + reader->layout().rings * domain_bytes + origin.memory_bytes)) {
-      exceeded_memory_ = true;
+      refusal_ = Unreadable::memory;
       continue;
     }
     const std::shared_ptr<RingReader> ring(new RingReader(std::move(*reader)),

@@ -51,8 +51,9 @@ class RingOpener {
   /// reported.
   std::vector<Ring> open(ProcessIndex process, std::uint32_t user, const std::vector<OpenedRing>& rings,
                          const Origin& origin);
-  /// True if the last call of open() left out a ring because too much memory would be taken, or too many descriptors.
-  bool exceeded_memory() const { return exceeded_memory_; }
+  /// Why the last call of open() left out a ring that is never read: too much memory or too many descriptors would be
+  /// taken, or the runtime could not make it. Nothing if it left out none.
+  std::optional<Unreadable> refusal() const { return refusal_; }
   /// True if it left out a ring that may be ready soon.
   bool not_ready() const { return not_ready_; }
   /// Charges descriptors while the object lives. Null if the rings of the process, of the user, or all, would hold too
@@ -83,7 +84,8 @@ class RingOpener {
   MemoryBudget budget_{options_.rings_memory};
   MemoryBudget address_space_{max_mapped_bytes * 8};
   MemoryBudget descriptors_{options_.ring_descriptors};
-  bool exceeded_memory_ = false, not_ready_ = false;
+  std::optional<Unreadable> refusal_;
+  bool not_ready_ = false;
   /// Whoever uses a ring last adds it here.
   std::shared_ptr<std::vector<std::unique_ptr<RingReader>>> unused_ =
       std::make_shared<std::vector<std::unique_ptr<RingReader>>>();

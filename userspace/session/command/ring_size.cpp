@@ -19,13 +19,10 @@ namespace rtev {
 namespace {
 
 /// Powers of two: words of a domain's ring.
-constexpr unsigned default_bits = 16, wanted_bits = 20, least_bits = 4;
+constexpr unsigned wanted_bits = 20;
 
-/// The runtime counts the bytes of a file in an int.
-constexpr std::uint64_t max_file_bytes = INT32_MAX;
 /// Of those that nobody asked for.
 constexpr std::uint64_t max_rings_bytes = std::uint64_t{1} << 30;
-constexpr std::uint64_t default_domains = 128;
 /// Headers, and names of user events.
 constexpr std::uint64_t other_bytes = std::uint64_t{2} << 20;
 
@@ -55,25 +52,25 @@ RingLimits ring_limits(const std::string& directory) {
 
 std::optional<RingParameters> fitting_rings(std::string_view parameters, const RingLimits& limits) {
   const std::uint64_t domains =
-      std::clamp<std::uint64_t>(run_parameter(parameters, 'd').value_or(default_domains), 1, max_domains);
+      std::clamp<std::uint64_t>(run_parameter(parameters, 'd').value_or(default_ring_domains), 1, max_domains);
   const auto with = [parameters](unsigned bits) {
     return fmt::format("{}{}e={}", parameters, parameters.empty() ? "" : ",", bits);
   };
   const auto is_possible = [domains](std::uint64_t bits) {
-    return bits < 32 && (domains * sizeof(std::uint64_t) << bits) + other_bytes <= max_file_bytes;
+    return bits < 32 && can_make_rings(std::uint64_t{1} << bits, domains);
   };
   const auto chosen = run_parameter(parameters, 'e');
-  if (!is_possible(chosen.value_or(default_bits))) {
+  if (const std::uint64_t asked = chosen.value_or(default_ring_bits); !is_possible(asked)) {
     unsigned bits = wanted_bits;
-    while (bits > least_bits && !is_possible(bits)) --bits;
+    while (bits > min_ring_bits && !is_possible(bits)) --bits;
     return RingParameters{
         .parameters = with(bits),
-        .note = fmt::format("rings of 2^{} words for {} domains each (OCAMLRUNPARAM: e, d) are too large for OCaml's "
+        .note = fmt::format("rings of 2^{} words for {} domains each (OCAMLRUNPARAM: e, d) are too {} for OCaml's "
                             "runtime: they have 2^{}",
-                            chosen.value_or(default_bits), domains, bits)};
+                            asked, domains, asked < min_ring_bits ? "small" : "large", bits)};
   }
   if (chosen) return std::nullopt;
-  for (unsigned bits = wanted_bits; bits > default_bits; --bits) {
+  for (unsigned bits = wanted_bits; bits > default_ring_bits; --bits) {
     const std::uint64_t rings = domains * sizeof(std::uint64_t) << bits, file = rings + other_bytes;
     if (rings > max_rings_bytes || file > limits.file || file > limits.addresses / share_of_addresses ||
         file > limits.free / share_of_free)

@@ -561,7 +561,8 @@ void LiveSources::add_figures(RunSummary& summary) const {
   std::uint64_t no_answer = discovery_.unreadable();
   for (const auto& [why, kind] : {std::pair(Unreadable::file_system, RunSummary::ring_file_system),
                                   std::pair(Unreadable::memory, RunSummary::ring_memory),
-                                  std::pair(Unreadable::other_user, RunSummary::ring_other_user)}) {
+                                  std::pair(Unreadable::other_user, RunSummary::ring_other_user),
+                                  std::pair(Unreadable::too_large, RunSummary::ring_too_large)}) {
     const auto found = unreadable_.find(why);
     const std::uint64_t count = found != unreadable_.end() ? found->second : 0;
     summary.drops.push_back({.kind = std::string(kind), .count = count});

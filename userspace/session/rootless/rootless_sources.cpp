@@ -40,7 +40,8 @@ constexpr auto unreadable_kinds =
     std::to_array<std::pair<Unreadable, std::string_view>>({{Unreadable::file_system, RunSummary::ring_file_system},
                                                             {Unreadable::no_answer, RunSummary::ring_no_answer},
                                                             {Unreadable::memory, RunSummary::ring_memory},
-                                                            {Unreadable::other_user, RunSummary::ring_other_user}});
+                                                            {Unreadable::other_user, RunSummary::ring_other_user},
+                                                            {Unreadable::too_large, RunSummary::ring_too_large}});
 
 DiscoveryOptions rootless_discovery(const SessionOptions& options, std::uint64_t start_ns) {
   DiscoveryOptions discovery = options.discovery;
@@ -155,8 +156,8 @@ bool RootlessSources::open(FoundRings& found, std::uint64_t now_ns) {
   if (process->rings.slots.size() >= max_image_rings) return true;
   const auto opened = opener_.open(*process->index, process->user, found.rings, {.is_new = found.is_new});
   for (const RingOpener::Ring& ring : opened) add_ring(*process, ring, now_ns);
-  if (opener_.exceeded_memory()) {
-    refuse(*process, found.rings.front(), Unreadable::memory, now_ns);
+  if (const auto refusal = opener_.refusal()) {
+    refuse(*process, found.rings.front(), *refusal, now_ns);
     return true;
   }
   ++found.tries;

@@ -287,7 +287,9 @@ TEST(Summary, HintsFitTheCause) {
     EXPECT_THAT(text_with(kind), Not(HasSubstr("hint:"))) << kind;
   EXPECT_THAT(text_with("ring_memory"), HasSubstr("hint: raise --memory-limit"));
   EXPECT_THAT(text_with("ring_other_user"), HasSubstr("hint: put rings into a directory"));
-  for (const char* const kind : {"ring_file_system", "ring_no_answer", "ring_memory", "ring_other_user"})
+  EXPECT_THAT(text_with("ring_too_large"), HasSubstr("hint: restart it with smaller rings"));
+  for (const char* const kind :
+       {"ring_file_system", "ring_no_answer", "ring_memory", "ring_other_user", "ring_too_large"})
     EXPECT_THAT(text_with(kind), Not(HasSubstr("PRESERVE"))) << kind;
 }
 

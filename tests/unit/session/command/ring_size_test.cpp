@@ -24,10 +24,22 @@ std::string lowered(std::string_view parameters) {
 TEST(RingSize, ParametersAreFoundByTheirLetter) {
   EXPECT_EQ(run_parameter("v=0x400,e=20,d=4", 'e'), 20u);
   EXPECT_EQ(run_parameter("v=0x400,e=20,d=4", 'd'), 4u);
-  EXPECT_EQ(run_parameter("v=0x400,,b", 'b'), std::nullopt);
-  EXPECT_EQ(run_parameter("e", 'e'), std::nullopt);
   EXPECT_EQ(run_parameter("e=22,e=18", 'e'), 18u) << "as the runtime reads it";
   EXPECT_EQ(run_parameter("", 'e'), std::nullopt);
+}
+
+TEST(RingSize, ParametersAreReadAsTheRuntimeDoes) {
+  EXPECT_EQ(run_parameter("e", 'e'), 1u);
+  EXPECT_EQ(run_parameter("v=0x400,,b", 'b'), 1u);
+  EXPECT_EQ(run_parameter("e=0x14", 'e'), 20u);
+  EXPECT_EQ(run_parameter("d=1k,e=3", 'd'), 1024u);
+  EXPECT_EQ(run_parameter("d=0x1M", 'd'), std::uint64_t{1} << 20);
+  EXPECT_EQ(run_parameter("e=", 'e'), std::nullopt);
+}
+
+TEST(RingSize, WhatTheRuntimeCannotFillIsRaised) {
+  for (const char* const small : {"e=0", "e=1", "e=2", "e"}) EXPECT_EQ(lowered(small), std::string(small) + ",e=20");
+  EXPECT_EQ(lowered("e=3"), "");
 }
 
 TEST(RingSize, RingsAreLargerWhereTheUserSetNothing) {
