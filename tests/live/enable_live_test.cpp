@@ -217,17 +217,17 @@ TEST_F(EnableLive, ARingDoesNotLandWhereOthersWatch) {
 }
 
 TEST_F(EnableLive, ADirectoryThatOthersMayReadIsRefusedUnlessAllowed) {
-  covers("enable", "a directory that others may read, and could lock");
+  covers("enable", "a directory that others may read or search, and could lock");
   Command command = program("busy_alloc", {"10000"});
   const fs::path home = dir / "home";
   fs::create_directory(home);
-  fs::permissions(home, fs::perms(0755));
+  fs::permissions(home, fs::perms(0711));
   for (const char* name : {"OCAML_RUNTIME_EVENTS_DIR", "XDG_RUNTIME_DIR", "TMPDIR", "PWD"}) command.env[name] = "";
   command.env["HOME"] = home;
   Process process(command, "ready");
   const Outcome refused = run(enable_command(process.pid()));
   EXPECT_EQ(refused.status.code(), 1);
-  EXPECT_THAT(refused.err, HasSubstr("others may read it, so they could lock it (--allow-readable)"));
+  EXPECT_THAT(refused.err, HasSubstr("others may read or search it, so they could lock it (--allow-readable)"));
   EXPECT_EQ(enable(process, {"--allow-readable"}).status.code(), 0);
   EXPECT_EQ(run_through(process).status.code(), 0);
 }

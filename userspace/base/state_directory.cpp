@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <system_error>
-#include <utility>
 
 namespace rtev {
 
@@ -18,19 +17,19 @@ UniqueFd open_directory(const std::filesystem::path& path) {
   return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// Earlier versions let others read it.
+/// Earlier versions let others look into it.
 void close_state_root() {
   constexpr const char* root = "/run/rtev-bpf";
   struct stat status{};
   const UniqueFd fd = open_directory(root);
   if (fd && ::fstat(fd.get(), &status) == 0 && status.st_uid == ::geteuid() &&
-      (status.st_mode & ALLPERMS & ~state_directory_mode) != 0)
-    ::fchmod(fd.get(), status.st_mode & state_directory_mode);
+      (status.st_mode & ALLPERMS & ~S_IRWXU) != 0)
+    ::fchmod(fd.get(), status.st_mode & S_IRWXU);
 }
 
 }  // namespace
 
-Result<UniqueFd> open_state_directory(const std::filesystem::path& directory, mode_t mode) {
+Result<UniqueFd> open_state_directory(const std::filesystem::path& directory) {
   const std::string hint = ::geteuid() != 0 ? "run it as root" : "";
   UniqueFd fd = open_directory(directory);
   // Who locks /run has mkdir(2) wait also for a directory that is there.
@@ -38,8 +37,8 @@ Result<UniqueFd> open_state_directory(const std::filesystem::path& directory, mo
     std::error_code ignored;  // of /run, which a small system may lack: said below
     std::filesystem::create_directories(directory.parent_path().parent_path(), ignored);
     // Never wider, not even for a moment: a descriptor from then could still be read.
-    for (const auto& [made, made_mode] : {std::pair(directory.parent_path(), state_directory_mode), {directory, mode}})
-      if (::mkdir(made.c_str(), made_mode) != 0 && errno != EEXIST)
+    for (const std::filesystem::path& made : {directory.parent_path(), directory})
+      if (::mkdir(made.c_str(), S_IRWXU) != 0 && errno != EEXIST)
         return errno_error(errno, "cannot make directory", made, hint);
     fd = open_directory(directory);
   }
@@ -51,7 +50,7 @@ Result<UniqueFd> open_state_directory(const std::filesystem::path& directory, mo
                                  .subject = directory,
                                  .why = ::geteuid() != 0 ? "it belongs to root" : "others than root may write there",
                                  .hint = hint});
-  if ((status.st_mode & ALLPERMS & ~mode) != 0 && ::fchmod(fd.get(), status.st_mode & mode) != 0)
+  if ((status.st_mode & ALLPERMS & ~S_IRWXU) != 0 && ::fchmod(fd.get(), status.st_mode & S_IRWXU) != 0)
     return errno_error(errno, "cannot change the mode of directory", directory);
   close_state_root();
   return fd;

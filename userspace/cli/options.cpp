@@ -250,10 +250,10 @@ void add_trace_options(CLI::App& app, TraceOptions& options, StackUse stacks) {
                "with --enable: also programs with a filter of system calls or a security profile: if its rules do not "
                "allow a program to make its ring, the program ends")
       ->needs(enable);
-  app.add_flag(
-         "--allow-readable", options.allow_readable,
-         "with --enable: also programs whose directory for the ring may be read by other users, who could keep the "
-         "program from ending")
+  app.add_flag("--allow-readable", options.allow_readable,
+               "with --enable: also programs whose directory for the ring may be read or searched by other users, who "
+               "could keep "
+               "the program from ending")
       ->needs(enable);
   add_number_option<std::uint32_t>(app, "--enable-rate", options.enable_rate, 1, 1000,
                                    "with --enable: switch on at most N programs per second (default: 50)")

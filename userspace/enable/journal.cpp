@@ -79,7 +79,7 @@ bool has_ended(const JournalOwner& owner) {
 }  // namespace
 
 Result<Journal> Journal::open(std::filesystem::path directory) {
-  const auto held = open_state_directory(directory, S_IRWXU);
+  const auto held = open_state_directory(directory);
   if (!held) return std::unexpected(held.error());
   // Not the directory: whoever may open a file may lock it, and an earlier version let all users open the directory.
   UniqueFd lock(::openat(held->get(), lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));

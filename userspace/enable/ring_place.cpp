@@ -61,9 +61,14 @@ bool has_access_list(const UniqueFd& directory) {
 /// For a child process, which this changes: it has the rights of the program afterwards. The directory that the program
 /// itself finds, if it is safe and its file system answers.
 UniqueFd open_as_program(const HeldProcess& process, const RingPath& path, RingPlace& place) {
+  const UniqueFd root = root_of(process);
+  if (!root) {
+    place.open_error = ESRCH;
+    return {};
+  }
   MountTables mounts;
   const Credentials& credentials = process.credentials();
-  auto directory = SafePath(credentials, process.pid(), mounts).open(root_of(process), path.path);
+  auto directory = SafePath(credentials, process.pid(), mounts).open(root, path.path);
   if (!directory) {
     place.is_unsafe = directory.error().code == unsafe_file_system;
     place.insecure = directory.error().insecure;
@@ -82,11 +87,10 @@ UniqueFd open_as_program(const HeldProcess& process, const RingPath& path, RingP
     place.insecure = "its group or others may write to it";
     return {};
   }
-  // The group of the program's user has, as a rule, nobody else.
+  // The group of the program's user has, as a rule, nobody else. Who may only look up names can lock it by rename(2).
   const bool is_group_own = status.st_gid == credentials.group && !has_access_list(held);
-  const mode_t of_others = is_group_own ? S_IROTH : S_IRGRP | S_IROTH;
-  if ((status.st_mode & of_others) != 0 && !path.may_be_readable) {
-    place.insecure = "others may read it, so they could lock it (--allow-readable)";
+  if ((status.st_mode & (is_group_own ? S_IRWXO : S_IRWXG | S_IRWXO)) != 0 && !path.may_be_readable) {
+    place.insecure = "others may read or search it, so they could lock it (--allow-readable)";
     return {};
   }
   place.is_memory = system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
@@ -227,6 +231,7 @@ Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& proces
   pass_place(reader, place);
   reader(directory, file);
   if (!reader.is_complete()) return refuse(EnableResult::no_answer, "the directory of its ring did not answer");
+  if (place.open_error == ESRCH) return ended();
   const auto identity = identity_of(procfs, file);
   std::optional<RingFile> ring;
   if (identity) ring.emplace(RingFile(process.credentials(), std::move(directory), path.path + "/" + name, *identity));

@@ -39,8 +39,8 @@ struct RingPath {
 std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const RingPath& path);
 
 inline constexpr const char* directory_hint =
-    "start it with OCAML_RUNTIME_EVENTS_DIR set to the absolute path of a directory that only its user may write to "
-    "and read";
+    "start it with OCAML_RUNTIME_EVENTS_DIR set to the absolute path of a directory that only its user may write to, "
+    "read and search";
 
 /// Parts of the file of a ring.
 struct RingParts {

@@ -46,7 +46,7 @@ std::string Suspects::entry_of(const UsersProgram& program) const {
 }
 
 Result<void> note_suspect(const UsersProgram& suspect) {
-  const auto directory = open_state_directory(suspect_directory, S_IRWXU);
+  const auto directory = open_state_directory(suspect_directory);
   if (!directory) return std::unexpected(directory.error());
   const UniqueFd entry(
       ::openat(directory->get(), name_of(suspect).c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));

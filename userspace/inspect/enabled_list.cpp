@@ -30,9 +30,6 @@ std::string program_of(std::int32_t pid) {
   return fmt::format("{}:{} {}\n", status.stx_dev_major, status.stx_dev_minor, status.stx_ino);
 }
 
-/// Only root may read an entry. A tracer that sudo started is not root when it looks: the mode tells it the state.
-constexpr mode_t on_mode = 0600, off_mode = 0400;
-
 constexpr std::size_t max_entry_bytes = PATH_MAX + 256;
 constexpr std::string_view on_text = "on", run_text = "run", off_text = "off";
 
@@ -68,13 +65,17 @@ Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, EnabledNo
   const auto directory = open_state_directory(enabled_directory);
   if (!directory) return std::unexpected(directory.error());
   const std::string name = state_file_name(pid, start_ticks);
-  const UniqueFd file(
-      ::openat(directory->get(), name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, on_mode));
-  const std::string_view word = note.enabled != Enabled::on ? off_text : note.for_a_run ? run_text : on_text;
+  // A tracer that sudo started is not root when it looks, so it may not read the entry: how it comes tells the state.
+  const bool is_on = note.enabled == Enabled::on;
+  const std::string written = is_on ? fmt::format("new-{}", ::getpid()) : name;
+  UniqueFd file(::openat(directory->get(), written.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                         S_IRUSR | S_IWUSR));
+  const std::string_view word = !is_on ? off_text : note.for_a_run ? run_text : on_text;
   const std::string entry = fmt::format("{}{} {} {} {} {} {}", program_of(pid), note.since_ticks, note.place, word,
                                         note.user, note.ring_inode, note.ring_path);
-  if (!file || ::fchmod(file.get(), note.enabled == Enabled::on ? on_mode : off_mode) != 0 ||
-      ::write(file.get(), entry.data(), entry.size()) != static_cast<ssize_t>(entry.size()))
+  const bool is_written = file && ::write(file.get(), entry.data(), entry.size()) == static_cast<ssize_t>(entry.size());
+  file.reset();  // now, under this name
+  if (!is_written || (is_on && ::renameat(directory->get(), written.c_str(), directory->get(), name.c_str()) != 0))
     return errno_error(errno, "cannot write", std::filesystem::path(enabled_directory) / name);
   return {};
 }
@@ -99,12 +100,6 @@ std::optional<Enabled> enabled_by_us(std::int32_t pid, std::uint64_t start_ticks
   const std::filesystem::path path = path_of(pid, start_ticks);
   const bool is_hidden = ::access(path.c_str(), R_OK) != 0 && errno == EACCES;
   return is_hidden ? std::nullopt : std::optional(Enabled::never);
-}
-
-std::optional<Enabled> last_enabled_state(std::int32_t pid, std::uint64_t start_ticks) {
-  struct stat status{};
-  if (::lstat(path_of(pid, start_ticks).c_str(), &status) != 0) return std::nullopt;
-  return (status.st_mode & S_IWUSR) != 0 ? Enabled::on : Enabled::off;
 }
 
 void forget_enabled(std::int32_t pid, std::uint64_t start_ticks) {

@@ -36,10 +36,8 @@ struct EnabledNote {
 Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, EnabledNote note);
 /// Nothing if there is none, or the process runs another program by now.
 std::optional<EnabledNote> enabled_note(std::int32_t pid, std::uint64_t start_ticks);
-/// Likewise, in one word. Nothing if there is an entry that this process may not read.
+/// Likewise, in one word. Nothing if this process may not read entries.
 std::optional<Enabled> enabled_by_us(std::int32_t pid, std::uint64_t start_ticks);
-/// Whether the program of the last entry is on or off now, for everybody: nothing if there is no entry.
-std::optional<Enabled> last_enabled_state(std::int32_t pid, std::uint64_t start_ticks);
 /// What was noted last of any of the programs that the process ran.
 std::optional<EnabledNote> last_enabled_note(std::int32_t pid, std::uint64_t start_ticks);
 /// Removes the entry of a process that has ended.

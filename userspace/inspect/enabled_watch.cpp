@@ -18,7 +18,8 @@ namespace rtev {
 EnabledWatch::EnabledWatch() {
   if (!open_state_directory(enabled_directory)) return;
   UniqueFd fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK), close_in_background);
-  if (fd && ::inotify_add_watch(fd.get(), enabled_directory, IN_CLOSE_WRITE | IN_ONLYDIR) >= 0) fd_ = std::move(fd);
+  if (fd && ::inotify_add_watch(fd.get(), enabled_directory, IN_CLOSE_WRITE | IN_MOVED_TO | IN_ONLYDIR) >= 0)
+    fd_ = std::move(fd);
 }
 
 std::vector<EnabledWatch::Change> EnabledWatch::take() const {
@@ -34,8 +35,9 @@ std::vector<EnabledWatch::Change> EnabledWatch::take() const {
       const auto pid = parse_number<std::int32_t>(take_until(name, '-'));
       const auto start_ticks = parse_number<std::uint64_t>(name);
       if (!pid || !start_ticks) continue;
-      if (const auto state = last_enabled_state(*pid, *start_ticks))
-        changes.push_back({.pid = *pid, .start_ticks = *start_ticks, .enabled = *state});
+      changes.push_back({.pid = *pid,
+                         .start_ticks = *start_ticks,
+                         .enabled = (event.mask & IN_MOVED_TO) != 0 ? Enabled::on : Enabled::off});
     }
   }
   return changes;

@@ -226,7 +226,7 @@ class LedTest : public RequirementsTest {
     for (const auto& [name, owner] :
          {std::pair("home", user), std::pair("second", user), std::pair("others", attacker)}) {
       fs::create_directory(dir_ / name);
-      own(dir_ / name, owner, 0711);
+      own(dir_ / name, owner, 0700);
     }
   }
   /// What is found if these are the variables, each with a blank behind it.
@@ -267,7 +267,7 @@ TEST_F(LedTest, ToTheFirstDirectoryThatCanBeUsed) {
 TEST_F(LedTest, NotToOneThatOthersMayReadUnlessThatIsAllowed) {
   own(dir_ / "home", user, 0755);
   EXPECT_EQ(led_by(variable("HOME", "home") + variable("TMPDIR", "second")).directory.path, dir_ / "second");
-  expect_missing(led_by(variable("HOME", "home")), EnableResult::directory, "others may read it");
+  expect_missing(led_by(variable("HOME", "home")), EnableResult::directory, "others may read or search it");
   allow_readable_ = true;
   EXPECT_EQ(led_by(variable("HOME", "home")).missing(), nullptr);
 }

@@ -36,7 +36,7 @@ class RingPlaceTest : public ::testing::Test {
 
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "makes files of other users, which takes root";
-    own(dir_.path(), user, 0711);
+    own(dir_.path(), user, 0700);
     start_program();
   }
   void start_program() {
@@ -106,13 +106,15 @@ TEST_F(RingPlaceTest, IsNotMadeWhereOthersMayPutLinksForChildren) {
 }
 
 TEST_F(RingPlaceTest, IsNotMadeWhereOthersCanLockTheDirectory) {
-  own(dir_.path(), user, 0755);
-  expect_refused("others may read it");
-  EXPECT_TRUE(make(true)) << "if that is allowed";
+  for (const mode_t mode : {0704, 0701}) {
+    own(dir_.path(), user, mode);
+    expect_refused("others may read or search it");
+    EXPECT_TRUE(make(true)) << "if that is allowed";
+  }
   own(dir_.path(), user, 0750);
   EXPECT_TRUE(make()) << "its group is the program's";
   ASSERT_EQ(::chown(dir_.path().c_str(), user, attacker), 0);
-  expect_refused("others may read it");
+  expect_refused("others may read or search it");
 }
 
 TEST_F(RingPlaceTest, IsNotMadeWhereAnAccessListLetsOthersRead) {
@@ -131,7 +133,7 @@ TEST_F(RingPlaceTest, IsNotMadeWhereAnAccessListLetsOthersRead) {
   } list;
   if (::setxattr(dir_.path().c_str(), "system.posix_acl_access", &list, sizeof list, 0) != 0)
     GTEST_SKIP() << "no access lists here";
-  expect_refused("others may read it");
+  expect_refused("others may read or search it");
 }
 
 TEST_F(RingPlaceTest, IsNotMadeInMemoryThatOthersCanFill) {
@@ -184,7 +186,8 @@ TEST_F(RingPlaceTest, IsNotMadeInADirectoryOfAnother) {
 }
 
 TEST_F(RingPlaceTest, IsNotMadeWhereTheProgramMayNot) {
-  own(dir_.path(), 0, 0711);
+  own(dir_.path(), 0, 0750);
+  ASSERT_EQ(::chown(dir_.path().c_str(), 0, user), 0);
   expect_refused("Permission denied");
   EXPECT_EQ(look_at_ring_place(*process_, {dir_.path()})->access_error, EACCES);
 }

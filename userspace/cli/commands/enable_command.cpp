@@ -226,10 +226,9 @@ Subcommand add_enable_command(CLI::App& root) {
   app->add_flag("--allow-confined", options->allow_confined,
                 "also programs with a filter of system calls or a security profile: if its rules do not allow a "
                 "program to make its ring, the program ends");
-  app->add_flag(
-      "--allow-readable", options->allow_readable,
-      "also programs whose directory for the ring may be read by other users, who could keep the program from "
-      "ending");
+  app->add_flag("--allow-readable", options->allow_readable,
+                "also programs whose directory for the ring may be read or searched by other users, who could keep the "
+                "program from ending");
   return {.app = app, .run = [options](const Invocation&) {
             return run_checked(*options, options->dry_run ? Task::check : Task::enable);
           }};
