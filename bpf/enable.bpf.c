@@ -11,6 +11,14 @@ struct {
   __type(value, struct rtev_wanted);
 } wanted SEC(".maps");
 
+/* Effective users of processes, by tgid. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, RTEV_MAX_WANTED);
+  __type(key, __u32);
+  __type(value, __u32);
+} users SEC(".maps");
+
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 65536);
@@ -39,32 +47,45 @@ static __always_inline __u32 is_dumpable(struct task_struct* task) {
   return (flags & dumpable_mask) == by_user;
 }
 
-static __always_inline void write(struct task_struct* task, __u64 now, __u32 signal) {
+static __always_inline bool write(struct task_struct* task, __u64 now, __u32 signal, __u32 changed_user) {
   struct rtev_running* record = bpf_ringbuf_reserve(&running, sizeof(*record), 0);
-  if (!record) return; /* the next one will do */
+  if (!record) return false; /* the next one will do */
   record->time_ns = now;
   record->thread_pointer = THREAD_POINTER(task);
   record->tgid = task->tgid;
   record->tid = task->pid;
   record->signal = signal;
   record->dumpable = is_dumpable(task);
+  record->changed_user = changed_user;
+  record->padding = 0;
   bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+  return true;
+}
+
+/* Once. */
+static __always_inline void report_changed_user(struct task_struct* task, __u32 tgid) {
+  __u32* user = bpf_map_lookup_elem(&users, &tgid);
+  if (user && *user != BPF_CORE_READ(task, real_cred, euid.val) && write(task, bpf_ktime_get_ns(), 0, 1))
+    bpf_map_delete_elem(&users, &tgid);
 }
 
 static __always_inline void report(struct task_struct* task) {
   __u32 tgid = task->tgid;
-  struct rtev_wanted* process = tgid ? bpf_map_lookup_elem(&wanted, &tgid) : NULL;
+  if (!tgid || !task->mm) return; /* it is about to end */
+  report_changed_user(task, tgid);
+  struct rtev_wanted* process = bpf_map_lookup_elem(&wanted, &tgid);
   if (!process) return;
   __u64 now = bpf_ktime_get_ns(), not_before_ns = process->not_before_ns;
   /* The exchange lets one of several cpus report. */
   if (now < not_before_ns || __sync_val_compare_and_swap(&process->not_before_ns, not_before_ns,
                                                          now + RTEV_RUNNING_INTERVAL_NS) != not_before_ns)
     return;
-  write(task, now, 0);
+  write(task, now, 0, 0);
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(enable_switch, bool preempted, struct task_struct* prev, struct task_struct* next) {
+  report_changed_user(prev, prev->tgid); /* it may sleep for long */
   report(next);
   return 0;
 }
@@ -79,7 +100,7 @@ int BPF_PROG(enable_tick) {
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(enable_exit, struct task_struct* task) {
   __u32 tgid = task->tgid, signal = task->exit_code & 0x7f;
-  if (signal && bpf_map_lookup_elem(&wanted, &tgid)) write(task, bpf_ktime_get_ns(), signal);
+  if (signal && bpf_map_lookup_elem(&wanted, &tgid)) write(task, bpf_ktime_get_ns(), signal, 0);
   return 0;
 }
 

@@ -332,7 +332,8 @@ struct rtev_wanted {
   __u64 not_before_ns; /* CLOCK_MONOTONIC: until then nothing is reported */
 };
 
-/* A thread of a wanted process enters a cpu, was interrupted on it, or dies by a signal. */
+/* A thread of a wanted process enters a cpu, was interrupted on it, or dies by a signal; or one of a process in the map
+ * "users" has another user. */
 struct rtev_running {
   __u64 time_ns; /* CLOCK_MONOTONIC */
   __u64 thread_pointer;
@@ -340,6 +341,8 @@ struct rtev_running {
   __u32 tid;
   __u32 signal;   /* that it dies by, or 0 */
   __u32 dumpable; /* 1: its user may read its memory */
+  __u32 changed_user;
+  __u32 padding;
 };
 
 /* ---- Ring-less tracing: events of programs whose events are off ---- */

@@ -225,6 +225,7 @@ struct pid {
 
 struct cred {
   kuid_t uid;
+  kuid_t euid;
 };
 
 struct timespec64 {

@@ -347,6 +347,22 @@ TEST_F(EnableStreamLive, EventsThatComeOnWhileTheGuardianIsKilledAreOffAtTheEnd)
   }
 }
 
+TEST_F(EnableStreamLive, AProgramThatGivesItsRightsUpIsSwitchedOff) {
+  covers("enable", "`--enable`: a program of root that becomes another user, and forks");
+  Process process(program("drop_user"), "ready");
+  Tracer tracer({"--enable"});
+  process.go_until("dropped");
+  await_ps(process.pid(), " none ");
+  EXPECT_FALSE(fs::exists(ring_of(process.pid())));
+  process.go();
+  EXPECT_EQ(process.line_with("child "), "child exited with 0");
+  const Trace trace = tracer.stop();
+  std::vector<std::string> results;
+  for (const Json& event : trace.of(process.pid(), "process"))
+    if (event.value("action", "") == "enable") results.push_back(event.value("result", ""));
+  EXPECT_THAT(results, IsSupersetOf({"done", "privileged"}));
+}
+
 /// Which processes of a tracer are killed.
 enum class KilledOfTracer : std::uint8_t { tracer, enabler, both };
 

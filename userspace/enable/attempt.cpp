@@ -64,22 +64,19 @@ Started wait_for_events(const Target& target, std::uint64_t state, std::uint64_t
   return started;
 }
 
-/// How long children may take to be looked at: on a host with many processes not all are.
+/// How long children may take to be looked at: on a host that starts thousands of processes a second not all are.
 constexpr std::uint64_t mend_children_ns = 200'000'000;
 
-/// A child that was forked while the hook was replaced has a copy of it.
-void mend_children(const Procfs& procfs, const Target& target, const ReplacedHook& hook, std::uint64_t since_ticks,
+/// A child that was forked while the hook was replaced has a copy of it. The kernel gives out pids in their order:
+/// `last_pid` was the last one before. Children whose parent has ended are among these, too.
+void mend_children(const Procfs& procfs, const Target& target, const ReplacedHook& hook, std::int32_t last_pid,
                    const Supervision& supervision) {
   const std::uint64_t end_ns = monotonic_ns() + mend_children_ns;
   const std::uint32_t user = target.users_program().user;
-  std::vector<std::int32_t> pids = procfs.children(target.process.pid());
-  // Those whose parent has ended are elsewhere.
-  std::ranges::copy(procfs.pids(), std::back_inserter(pids));
-  for (const std::int32_t pid : pids) {
-    if (pid == target.process.pid()) continue;
+  for (const std::int32_t pid : procfs.pids_after(last_pid)) {
     if (monotonic_ns() > end_ns) return;
     const auto stat = procfs.stat(pid);
-    if (!stat || stat->kernel_thread || stat->start_ticks + 1 < since_ticks) continue;
+    if (!stat || stat->kernel_thread) continue;
     if (stat->parent != target.process.pid() && stat->comm != target.comm) continue;
     // Others could let the worker wait, and this program's user be charged for that.
     if (procfs.user(pid) != user || supervision.silent.reason(pid, stat->start_ticks, user)) continue;
@@ -166,9 +163,12 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
     end_attempts(procfs, target, made, journal);
     end_without_guardian(supervision.progress);
   }
-  const std::uint64_t since_ticks = boot_ticks();
+  const std::int32_t last_pid = procfs.last_pid();
   // What was checked before is what is written to now: the same process, program, user and mappings.
   auto same = target.check_unchanged(procfs);
+  if (same && !has_spare_files(target.process))
+    same =
+        refuse(EnableResult::limit, "it may open too few files (RLIMIT_NOFILE)", "raise its limit: prlimit --nofile");
   Started started = Started::no;
   if (same && domain_state_of(target, thread_pointer) == state) {
     // Nothing sets it back: the runtime, or that of a child, may be about to make a ring at any later time, and would
@@ -179,7 +179,7 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
     put_back(target.memory(), *hook);
     withdraw_request(target.memory(), *hook);
     if (started == Started::no && has_looked(target, *state)) started = Started::begun;
-    mend_children(procfs, target, *hook, since_ticks, supervision);
+    mend_children(procfs, target, *hook, last_pid, supervision);
   }
   // Otherwise the runtime may use what was prepared. A later worker has to find it until that is known and answered.
   if (started == Started::no) end_attempts(procfs, target, made, journal);

@@ -31,7 +31,6 @@ constexpr std::uint64_t reserved_names_bytes = 1 << 16;
 
 /// What the ring takes besides: the runtime allocates a little, and maps the file.
 constexpr std::uint64_t spare_bytes = 4 << 20;
-constexpr std::uint64_t spare_files = 1;
 constexpr std::size_t max_path_bytes = 4096;
 
 /// The longest a ring's file gets, and the parts of it that the program writes to at first: see RingFile::make().
@@ -94,6 +93,12 @@ std::uint64_t open_files(const HeldProcess& process) {
   std::uint64_t count = 0;
   while (const dirent* const entry = ::readdir(directory.get())) count += entry->d_name[0] != '.';
   return count;
+}
+
+/// The runtime opens one: its program dies if it cannot. Who makes the program open files, as a client does, must not
+/// be able to take the last ones between this and that.
+bool has_spare_files(std::uint64_t files, std::uint64_t limit) {
+  return files + std::clamp<std::uint64_t>(limit / 8, 16, 256) <= limit;
 }
 
 /// Control groups of version 1 have the largest number of whole pages instead of no limit.
@@ -210,6 +215,11 @@ const Requirement* Requirements::missing() const {
   return found == list.end() ? nullptr : &*found;
 }
 
+bool has_spare_files(const HeldProcess& process) {
+  const auto limits = process.read("limits");
+  return limits && has_spare_files(open_files(process), parse_limits(*limits).open_files);
+}
+
 Requirements check_requirements(const Target& target, const Allowed& allowed, std::set<std::string>& silent) {
   List list;
   const HeldProcess& process = target.process;
@@ -254,6 +264,10 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
   const bool may_be_readable = !path->empty() || allowed.readable;
   const auto chosen = is_absolute ? choose(process, directories, may_be_readable, bytes, silent) : std::nullopt;
   const std::optional<RingPlace> place = chosen ? chosen->place : std::nullopt;
+  if (place && place->open_error == ESRCH) {
+    list.add(EnableResult::gone, "process", false, "it ended", {});
+    return {.list = list.take()};
+  }
   Requirements requirements{.parts = parts};
   if (chosen) {
     requirements.directory = {.path = chosen->directory.path, .may_be_readable = may_be_readable};
@@ -271,7 +285,7 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
   list.add(EnableResult::limit, "address space (RLIMIT_AS)", has_addresses, megabytes(limits.address_space),
            "raise its limit: prlimit --as");
   const std::uint64_t files = open_files(process);
-  list.add(EnableResult::limit, "open files (RLIMIT_NOFILE)", files + spare_files < limits.open_files,
+  list.add(EnableResult::limit, "open files (RLIMIT_NOFILE)", has_spare_files(files, limits.open_files),
            fmt::format("{} of {}", files, limits.open_files), "raise its limit: prlimit --nofile");
   list.add(EnableResult::memory, "memory of its control group", memory >= memory_needed(place.value_or(RingPlace{})),
            memory >= no_limit ? "no limit" : megabytes(memory) + " left", "raise the limit of the group (memory.max)");

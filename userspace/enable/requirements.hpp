@@ -58,4 +58,8 @@ Checked<void> check_ring_size(const Target& target);
 /// `silent`: directories that did not answer; they are not looked at again, and more are added.
 Requirements check_requirements(const Target& target, const Allowed& allowed, std::set<std::string>& silent);
 
+/// Whether it may open the files that its ring takes, and some more. Part of check_requirements(), for right before its
+/// events are started: others may make a program open files.
+bool has_spare_files(const HeldProcess& process);
+
 }  // namespace rtev::enable

@@ -2,6 +2,7 @@
 #include "enable/worker.hpp"
 
 #include <fmt/format.h>
+#include <linux/capability.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -40,6 +41,9 @@ constexpr std::uint64_t second_ns = 1'000'000'000;
 /// For how long a program is not reported whose user has used up the user's share of time.
 constexpr std::uint64_t no_time_pause_ns = 100'000'000;
 
+/// How long the children of a program may take that is taken back: others wait.
+constexpr std::uint64_t take_back_children_ns = 200'000'000;
+
 /// A program that was started with this variable has a ring of its own.
 constexpr std::string_view start_variable = "OCAML_RUNTIME_EVENTS_START";
 
@@ -55,6 +59,9 @@ constexpr int max_unanswered = 8;
 
 /// Programs that are waited for. The map of the BPF programs has no more.
 constexpr std::size_t max_waiting = RTEV_MAX_WANTED;
+
+/// More than a program takes while it waits, or while its events are on.
+constexpr std::size_t descriptors_of_program = 8;
 
 /// What a program dies by if its memory was broken, its ring could not be made, or a limit or filter stopped it.
 bool is_harm(std::uint32_t signal) {
@@ -107,7 +114,7 @@ Worker::Worker(const EnablerOptions& options, kernel::EnablePrograms programs, J
       tried_before_(std::move(tried_before)),
       answer_(std::move(answer)),
       suspects_(supervision.suspects),
-      entries_(procfs_) {}
+      entries_(procfs_, max_descriptors_ / descriptors_of_program) {}
 
 void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   if (request.task == Task::finish) return finish(request, now_ns);
@@ -132,15 +139,15 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   if (const auto is_possible = check_ring_size(*target); !is_possible)
     return refuse(request, is_possible.error(), &*target);
   if (*events == EventsState::active) {
-    if (request.is_child_of_enabled) return take_as_ours(request, *target, EnableResult::nothing_to_do);
+    if (request.is_child_of_enabled) return take_as_ours(request, target, EnableResult::nothing_to_do, boot_ticks());
     if (request.task == Task::enable && tried_before_.contains({request.pid, target->process.start_ticks()}))
-      return take_as_ours(request, *target, EnableResult::done);
-    if (options_.adopts && adopt(request, *target)) return;
+      return take_as_ours(request, target, EnableResult::done, boot_ticks());
+    if (options_.adopts && adopt(request, target)) return;
     return refuse(request, {.result = EnableResult::nothing_to_do}, &*target);
   }
   if (*events == EventsState::paused) {
     if (request.task == Task::check) return refuse(request, {.result = EnableResult::resumed}, &*target);
-    return resume(request, *target);
+    return resume(request, target);
   }
   if (suspects_.contains(target->users_program()))
     return refuse(request, suspected(suspects_, target->users_program()), &*target);
@@ -216,7 +223,8 @@ void Worker::disable(const EnableRequest& request, const Target& target, EventsS
   if (!noted && request.task == Task::take_back)
     return refuse(request, {.result = EnableResult::nothing_to_do}, &target);
   if (auto paused = set_paused(target, true); !paused) return refuse(request, paused.error(), &target);
-  const bool is_as_before = events == EventsState::off || (noted && take_back(target, noted->since_ticks));
+  const std::uint64_t end_ns = monotonic_ns() + take_back_children_ns;
+  const bool is_as_before = events == EventsState::off || (noted && take_back(target, noted->since_ticks, end_ns));
   EnableAnswer answer =
       answer_to(request, target, events == EventsState::active ? EnableResult::done : EnableResult::nothing_to_do);
   if (!is_as_before) answer.ring_path = ring_path(target);
@@ -224,50 +232,86 @@ void Worker::disable(const EnableRequest& request, const Target& target, EventsS
 }
 
 /// Leaves the program as it was, as far as that is possible. Of its children those are taken, too, that were forked
-/// since then and run as the same user: their runtimes have made rings because it has one. False if its ring's file
-/// stays.
-bool Worker::take_back(const Target& target, std::uint64_t since_ticks) {
+/// since then and run as the same user, until this time: their runtimes have made rings because it has one. False if
+/// its ring's file stays.
+bool Worker::take_back(const Target& target, std::uint64_t since_ticks, std::uint64_t end_ns) {
   const bool is_forgotten = forget_ring(procfs_, target);
   if (is_forgotten) note(target, Enabled::off, since_ticks);
   const std::uint32_t user = target.users_program().user;
   for (const std::int32_t pid : procfs_.children(target.process.pid())) {
+    if (monotonic_ns() > end_ns) break;
     const auto stat = procfs_.stat(pid);
     if (!stat || stat->start_ticks < since_ticks || procfs_.user(pid) != user) continue;
+    // Those that this or another run knows are taken back by requests of their own.
+    if (enabled_by_us(pid, stat->start_ticks) != Enabled::never) continue;
     const Progress::Scope at_work = supervision_.progress.work_on(pid, stat->start_ticks, user);
     auto process = HeldProcess::hold(pid, stat->start_ticks);
     if (!process || process->started_with(start_variable)) continue;
     const auto child = find_target(procfs_, std::move(*process));
     if (!child || !target.is_copy(*child)) continue;
-    const bool is_inherited = enabled_by_us(pid, stat->start_ticks) == Enabled::never;
-    if (!is_inherited || child->events_state() != EventsState::active || !set_paused(*child, true)) continue;
-    take_back(*child, since_ticks);
+    if (child->events_state() == EventsState::active && set_paused(*child, true))
+      take_back(*child, since_ticks, end_ns);
   }
   return is_forgotten;
 }
 
-/// Its events are on because of this run: an earlier worker tried it, or it was forked while the events of its parent
-/// were on, so that its runtime has made a ring of its own.
-void Worker::take_as_ours(const EnableRequest& request, const Target& target, EnableResult result) {
-  keep(target);
-  note(target, Enabled::on, boot_ticks());
-  EnableAnswer answer = answer_to(request, target, result);
-  if (result == EnableResult::done) answer.ring_path = ring_path(target);
+/// Its events are on because of rtev-bpf: an earlier worker tried it, another run leaves it to this one, or it was
+/// forked while the events of its parent were on, so that its runtime has made a ring of its own.
+void Worker::take_as_ours(const EnableRequest& request, const std::shared_ptr<const Target>& target,
+                          EnableResult result, std::uint64_t since_ticks) {
+  if (!keep(*target)) {
+    [[maybe_unused]] const auto paused = set_paused(*target, true);
+    return refuse(request, too_many_kept(), &*target);
+  }
+  note(*target, Enabled::on, since_ticks);
+  EnableAnswer answer = answer_to(request, *target, result);
+  if (result == EnableResult::done) answer.ring_path = ring_path(*target);
   answer.is_ours = true;
   answer_(std::move(answer));
+  watch_user(request, target);
 }
 
 /// The run that has switched its events on leaves them to this one. False if there is none.
-bool Worker::adopt(const EnableRequest& request, const Target& target) {
-  const auto noted = enabled_note(target.process.pid(), target.process.start_ticks());
+bool Worker::adopt(const EnableRequest& request, const std::shared_ptr<const Target>& target) {
+  const auto noted = enabled_note(target->process.pid(), target->process.start_ticks());
   if (!noted || noted->enabled != Enabled::on || !noted->for_a_run) return false;
-  keep(target);
-  EnableAnswer answer = answer_to(request, target, EnableResult::nothing_to_do);
-  answer.is_ours = true;
-  answer_(std::move(answer));
+  take_as_ours(request, target, EnableResult::nothing_to_do, noted->since_ticks);
   return true;
 }
 
-void Worker::resume(const EnableRequest& request, const Target& target) {
+/// Its children make rings as the user that the program is when it forks them. If that user may not, they end.
+void Worker::watch_user(const EnableRequest& request, const std::shared_ptr<const Target>& target) {
+  const Credentials& credentials = target->process.credentials();
+  if ((credentials.capabilities >> CAP_SETUID & 1) == 0) return;
+  if (!programs_.watch_user(request.pid, credentials.user)) return;
+  may_change_user_.insert_or_assign(request.pid, std::pair(request, target));
+  // Before that it was not seen.
+  const auto status = target->process.read("status").and_then(parse_status);
+  if (status && status->user_ids[1] != credentials.user) changed_user(request.pid);
+}
+
+/// It has given up the rights with which its ring was made. What was held is still its memory, so the runtime is made
+/// to believe that it has no ring.
+void Worker::changed_user(std::int32_t pid) {
+  const auto found = may_change_user_.find(pid);
+  if (found == may_change_user_.end()) return;
+  const auto [request, target] = std::move(found->second);
+  may_change_user_.erase(found);
+  programs_.forget_user(pid);
+  const Progress::Scope at_work = supervision_.progress.work_on(target->process);
+  if (!target->memory().is_alive() || target->memory().word(target->flags().enabled) != 1) return;
+  target->memory().write_word(target->flags().enabled, 0);
+  remove_present_ring(procfs_, *target);
+  note(*target, Enabled::off, boot_ticks());
+  EnableAnswer answer = answer_to(request, *target, EnableResult::privileged);
+  answer.is_correction = true;
+  answer.why = "its events are off again: it became another user, whose children could not make their rings";
+  answer.hint = "switch its events on when it has done that";
+  answer_(std::move(answer));
+}
+
+void Worker::resume(const EnableRequest& request, const std::shared_ptr<const Target>& shared_target) {
+  const Target& target = *shared_target;
   if (!options_.resumes_all && enabled_by_us(target.process.pid(), target.process.start_ticks()) == Enabled::never)
     return refuse(request,
                   {.result = EnableResult::own_pause,
@@ -281,6 +325,7 @@ void Worker::resume(const EnableRequest& request, const Target& target) {
   answer.ring_path = ring_path(target);
   answer.is_ours = true;
   answer_(std::move(answer));
+  watch_user(request, shared_target);
 }
 
 /// Without the note it is not resumed by a later run, and its ring stays: no reason to fail.
@@ -303,9 +348,10 @@ std::string Worker::ring_path(const Target& target) const {
   return present_ring(procfs_, target.process).value_or(Mapping{}).path;
 }
 
-/// Has the guardian pause the events at the end, if they are to be. False if it has too many programs of the user
+/// Has the guardian pause the events at the end, if they are to be. False if too many programs of the user are on
 /// already.
 bool Worker::keep(const Target& target) {
+  if (!entries_.has_place_for(target.users_program().user)) return false;
   if (!options_.pauses_at_end) return true;
   const auto kept = guardian_.keep(target);
   if (!kept) end_without_guardian(supervision_.progress);
@@ -316,7 +362,8 @@ bool Worker::keep(const Target& target) {
 bool Worker::has_place_for(std::uint32_t user) const {
   const auto own = static_cast<std::size_t>(std::ranges::count_if(
       waiting_, [user](const auto& entry) { return entry.second.target->users_program().user == user; }));
-  return own < (max_waiting - (waiting_.size() - own)) / 2;
+  const std::size_t places = std::min(max_waiting, max_descriptors_ / descriptors_of_program);
+  return own < (places - std::min(places, waiting_.size() - own)) / 2;
 }
 
 void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> target, Requirements requirements,
@@ -400,7 +447,8 @@ bool Worker::may_try(const Program& program, std::uint64_t now_ns) const {
 }
 
 void Worker::step(std::uint64_t now_ns) {
-  entries_.remove_ended();
+  for (const std::int32_t pid : entries_.remove_ended())
+    if (may_change_user_.erase(pid) > 0) programs_.forget_user(pid);
   std::vector<rtev_running> records;
   programs_.read([&](const rtev_running& record) { records.push_back(record); });
   // A report is too old after the attempts before it: users who were not tried for long come first.
@@ -410,9 +458,11 @@ void Worker::step(std::uint64_t now_ns) {
     const auto next = next_attempt_ns_.find(program->second.target->users_program().user);
     return next == next_attempt_ns_.end() ? 0 : next->second;
   });
+  for (const rtev_running& record : records)
+    if (record.changed_user != 0) changed_user(static_cast<std::int32_t>(record.tgid));
   for (const rtev_running& record : records) {
     const auto found = waiting_.find(static_cast<std::int32_t>(record.tgid));
-    if (found == waiting_.end()) continue;
+    if (found == waiting_.end() || record.changed_user != 0) continue;
     Program& program = found->second;
     const Charge charge(*this, program.target->users_program().user);
     if (record.signal != 0) {
@@ -458,7 +508,10 @@ void Worker::end_waits(std::uint64_t now_ns) {
     const UsersProgram what = program.target->users_program();
     const auto first = first_of_.find(what);
     const bool is_first = first != first_of_.end() && first->second == pid;
-    if (is_first && now_ns + watch_ns >= *program.watched_until_ns + proof_ns) {
+    const bool is_proved = program.is_on && now_ns + watch_ns >= *program.watched_until_ns + proof_ns;
+    // Not at once: a thread may be in the function that starts events, which would make the ring again.
+    if (is_proved && !std::exchange(program.is_user_watched, true)) watch_user(program.request, program.target);
+    if (is_first && is_proved) {
       proved_.insert(what);
       first_of_.erase(first);
     }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/cpu_share.hpp"
+#include "base/file_limit.hpp"
 #include "enable/attempt.hpp"
 #include "enable/enabled_entries.hpp"
 #include "enable/enabler.hpp"
@@ -61,7 +62,7 @@ class Worker {
     std::uint64_t tried_ticks = 0;  ///< when it was first: children that were forked later have its ring
     std::optional<RingFile> made{};
     std::optional<std::uint64_t> watched_until_ns{};  ///< it was answered: whether it comes to harm
-    bool is_on = false;
+    bool is_on = false, is_user_watched = false;
   };
 
   /// A request that is taken again.
@@ -110,13 +111,16 @@ class Worker {
   void give_up(Program& program, std::uint64_t now_ns);
   void harmed(const Program& program, std::uint32_t signal);
   void forget(std::int32_t pid);
-  void resume(const EnableRequest& request, const Target& target);
+  void resume(const EnableRequest& request, const std::shared_ptr<const Target>& target);
   void disable(const EnableRequest& request, const Target& target, EventsState events);
   static std::optional<EnabledNote> our_note(const Target& target);
-  bool adopt(const EnableRequest& request, const Target& target);
-  void take_as_ours(const EnableRequest& request, const Target& target, EnableResult result);
+  bool adopt(const EnableRequest& request, const std::shared_ptr<const Target>& target);
+  void take_as_ours(const EnableRequest& request, const std::shared_ptr<const Target>& target, EnableResult result,
+                    std::uint64_t since_ticks);
+  void watch_user(const EnableRequest& request, const std::shared_ptr<const Target>& target);
+  void changed_user(std::int32_t pid);
   void finish(const EnableRequest& request, std::uint64_t now_ns);
-  bool take_back(const Target& target, std::uint64_t since_ticks);
+  bool take_back(const Target& target, std::uint64_t since_ticks, std::uint64_t end_ns);
   void note(const Target& target, Enabled enabled, std::uint64_t since_ticks);
   std::string ring_path(const Target& target) const;
   bool take_later(const EnableRequest& request, unsigned times);
@@ -139,7 +143,10 @@ class Worker {
   std::map<UsersProgram, std::int32_t> first_of_;
   std::set<UsersProgram> proved_;
   Suspects suspects_;
+  std::size_t max_descriptors_ = raise_file_limit();
   EnabledEntries entries_;
+  /// Programs whose events are on, and that may become another user: see changed_user().
+  std::map<std::int32_t, std::pair<EnableRequest, std::shared_ptr<const Target>>> may_change_user_;
   std::map<std::uint32_t, Cost> costs_;  ///< by user
   bool is_finishing_ = false;
   std::uint64_t next_check_ns_ = 0;                         ///< of what waits

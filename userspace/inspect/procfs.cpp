@@ -173,6 +173,28 @@ std::optional<std::int64_t> clock_offset(const std::filesystem::path& root, std:
 
 }  // namespace
 
+std::int32_t Procfs::last_pid() const {
+  const auto text = read_small_file(root_ / "loadavg", max_small_bytes).value_or(std::string{});
+  std::string_view rest{text}, line = take_until(rest, '\n');
+  for (int average = 0; average < 4; ++average) take_word(line);  // and how many threads run
+  return parse_number<std::int32_t>(take_word(line)).value_or(0);
+}
+
+std::vector<std::int32_t> Procfs::pids_after(std::int32_t pid) const {
+  std::vector<std::int32_t> pids;
+  const std::int32_t last = last_pid();
+  if (pid <= 0 || last <= 0) return pids;
+  const auto text = read_small_file(root_ / "sys/kernel/pid_max", max_small_bytes).value_or(std::string{});
+  std::string_view rest{text};
+  const auto end = parse_number<std::int32_t>(take_until(rest, '\n'));
+  constexpr std::size_t max_pids = 1 << 16;
+  while (pid != last && end && pids.size() < max_pids) {
+    pid = pid + 1 < *end ? pid + 1 : 1;
+    pids.push_back(pid);
+  }
+  return pids;
+}
+
 std::int32_t Procfs::ns_pid(std::int32_t pid) const {
   const std::string pids = status_line(root_, pid, "NSpid:");
   std::string_view rest{pids}, innermost;

@@ -40,6 +40,10 @@ class Procfs {
 
   /// All processes (thread group leaders), in no order.
   std::vector<std::int32_t> pids() const;
+  /// The pid that the kernel gave out last, to a process or thread; 0 if unknown.
+  std::int32_t last_pid() const;
+  /// The pids that the kernel gave out after that one, in their order; they may have ended. None if `pid` is 0.
+  std::vector<std::int32_t> pids_after(std::int32_t pid) const;
   /// Nothing if the process is gone (as with every reader below).
   std::optional<ProcessStat> stat(std::int32_t pid) const;
   /// Threads that live on although the main thread has ended: a few of them, none while it has not.

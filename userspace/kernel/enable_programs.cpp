@@ -27,7 +27,7 @@ constexpr std::size_t max_running_records = 1 << 12;
 struct EnablePrograms::State {
   EnableSkeleton skeleton;
   BpfRing running;
-  std::set<pid_t> wanted{};
+  std::set<pid_t> wanted{}, users{};
   std::vector<UniqueFd> links{};
 };
 
@@ -54,6 +54,17 @@ Result<void> EnablePrograms::want(pid_t tgid, std::uint64_t not_before_ns) {
   if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.wanted), &tgid, &process, BPF_ANY) != 0)
     return errno_error(errno, "cannot watch one more process");
   state_->wanted.insert(tgid);
+  return attach();
+}
+
+Result<void> EnablePrograms::watch_user(pid_t tgid, std::uint32_t user) {
+  if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.users), &tgid, &user, BPF_ANY) != 0)
+    return errno_error(errno, "cannot watch the user of one more process");
+  state_->users.insert(tgid);
+  return attach();
+}
+
+Result<void> EnablePrograms::attach() {
   if (!state_->links.empty()) return {};
   std::vector<UniqueFd> programs;
   const auto& all = state_->skeleton->progs;
@@ -68,7 +79,17 @@ Result<void> EnablePrograms::want(pid_t tgid, std::uint64_t not_before_ns) {
 void EnablePrograms::forget(pid_t tgid) {
   bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.wanted), &tgid);
   state_->wanted.erase(tgid);
-  if (state_->wanted.empty()) state_->links.clear();
+  detach_if_idle();
+}
+
+void EnablePrograms::forget_user(pid_t tgid) {
+  bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.users), &tgid);
+  state_->users.erase(tgid);
+  detach_if_idle();
+}
+
+void EnablePrograms::detach_if_idle() {
+  if (state_->wanted.empty() && state_->users.empty()) state_->links.clear();
 }
 
 int EnablePrograms::fd() const {

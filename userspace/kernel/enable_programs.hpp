@@ -14,8 +14,8 @@
 namespace rtev::kernel {
 
 /// Reports threads that enter a cpu, that the kernel's tick interrupts, or that die by a signal, of the processes that
-/// are wanted. The
-/// programs are attached only while there are any, since each switch of the host passes them. One thread.
+/// are wanted; and processes that change their user. The programs are attached only while there are any of these, since
+/// each switch of the host passes them. One thread.
 class EnablePrograms {
  public:
   static Result<EnablePrograms> load();
@@ -26,6 +26,9 @@ class EnablePrograms {
   /// From `not_before_ns` (CLOCK_MONOTONIC) on. May be called again, with another time.
   Result<void> want(pid_t tgid, std::uint64_t not_before_ns);
   void forget(pid_t tgid);
+  /// Reports once that the effective user is another one, at the next switch or tick after that. Until it is forgotten.
+  Result<void> watch_user(pid_t tgid, std::uint32_t user);
+  void forget_user(pid_t tgid);
 
   /// Readable (epoll) when there are records.
   int fd() const;
@@ -33,6 +36,8 @@ class EnablePrograms {
 
  private:
   struct State;
+  Result<void> attach();
+  void detach_if_idle();
   explicit EnablePrograms(std::unique_ptr<State> state);
 
   std::unique_ptr<State> state_;

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <optional>
+#include <utility>
 
+#include "base/subordinate_users.hpp"
 #include "inspect/enabled_list.hpp"
 #include "unit/enable/child.hpp"
 
@@ -36,7 +38,7 @@ class EnabledEntriesTest : public ::testing::Test {
 };
 
 TEST_F(EnabledEntriesTest, GoWithTheirProcess) {
-  EnabledEntries entries(procfs_);
+  EnabledEntries entries(procfs_, 8);
   const HeldProcess process = hold(*child_);
   note(process, Enabled::on);
   entries.add(process);
@@ -45,18 +47,18 @@ TEST_F(EnabledEntriesTest, GoWithTheirProcess) {
   child_.reset();
   await_end(entries);
   entries.remove_ended();
-  EXPECT_FALSE(last_enabled_state(process.pid(), process.start_ticks()));
+  EXPECT_FALSE(last_enabled_note(process.pid(), process.start_ticks()));
 }
 
 TEST_F(EnabledEntriesTest, OfEarlierRunsGoToo) {
   const HeldProcess process = hold(*child_);
   note(process, Enabled::off);
-  EnabledEntries entries(procfs_);
-  EXPECT_EQ(last_enabled_state(process.pid(), process.start_ticks()), Enabled::off);
+  EnabledEntries entries(procfs_, 8);
+  EXPECT_TRUE(last_enabled_note(process.pid(), process.start_ticks()));
   child_.reset();
   await_end(entries);
   entries.remove_ended();
-  EXPECT_FALSE(last_enabled_state(process.pid(), process.start_ticks()));
+  EXPECT_FALSE(last_enabled_note(process.pid(), process.start_ticks()));
 }
 
 TEST_F(EnabledEntriesTest, AreForRootOnly) {
@@ -70,13 +72,23 @@ TEST_F(EnabledEntriesTest, AreForRootOnly) {
   Child other([] {},
               [&] {
                 ::setresuid(12345, 12345, 12345);
-                const bool is_hidden = !enabled_by_us(process.pid(), process.start_ticks()) &&
-                                       last_enabled_state(process.pid(), process.start_ticks()) == Enabled::on;
-                if (!is_hidden) ::_exit(1);
+                if (enabled_by_us(process.pid(), process.start_ticks())) ::_exit(1);
               });
   other.go_on();
   EXPECT_TRUE(procfs_.stat(other.pid()) && !procfs_.stat(other.pid())->ending) << "another user sees too much";
   forget_enabled(process.pid(), process.start_ticks());
+}
+
+TEST_F(EnabledEntriesTest, AUserHasHalfOfThePlacesThatOthersLeave) {
+  EnabledEntries entries(procfs_, 4);
+  const Child second([] {});
+  const std::uint32_t user = charged_user(::getuid()), other = user + 1;
+  for (const Child* child : {&std::as_const(*child_), &second}) {
+    EXPECT_TRUE(entries.has_place_for(user));
+    entries.add(hold(*child));
+  }
+  EXPECT_FALSE(entries.has_place_for(user));
+  EXPECT_TRUE(entries.has_place_for(other));
 }
 
 }  // namespace

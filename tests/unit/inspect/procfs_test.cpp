@@ -74,6 +74,17 @@ TEST_F(ProcfsTest, AUserThatCannotBeReadIsNotRoot) {
   EXPECT_EQ(procfs_.user(1), 0u);
 }
 
+TEST_F(ProcfsTest, PidsThatWereGivenOutLater) {
+  fs::create_directories(root_ / "sys/kernel");
+  std::ofstream(root_ / "sys/kernel/pid_max") << "100\n";
+  EXPECT_EQ(procfs_.last_pid(), 0);
+  EXPECT_THAT(procfs_.pids_after(0), ::testing::IsEmpty());
+  std::ofstream(root_ / "loadavg") << "0.10 0.20 0.30 1/200 2\n";
+  EXPECT_EQ(procfs_.last_pid(), 2);
+  EXPECT_THAT(procfs_.pids_after(2), ::testing::IsEmpty());
+  EXPECT_THAT(procfs_.pids_after(97), ::testing::ElementsAre(98, 99, 1, 2)) << "they begin anew at the largest one";
+}
+
 TEST_F(ProcfsTest, EnvironmentsOfAUser) {
   write("7/environ", std::string_view("A=1\0DIR=/tmp/x\0B=2\0", 19));
   write("8/environ", std::string_view("DIR=/tmp/xy\0XDIR=/tmp/z\0LAST=1", 31));

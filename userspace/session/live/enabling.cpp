@@ -55,7 +55,7 @@ void Enabling::take_answers() {
     asked_.erase(answer.id);
     const ProcessInfo& info = registry_.process(answer.id);
     if (answer.is_ours && !info.ended) ours_.insert(answer.id);
-    if (!is_news(answer.result, info.ring)) continue;
+    if (!answer.is_correction && !is_news(answer.result, info.ring)) continue;
     // Whoever came to harm has ended, and the stream may have forgotten it.
     if (!is_good(answer.result)) left_out_.add(answer.pid, info.ended ? answer.comm : info.exe, answer.why);
     if (!info.ended) report_(answer.id, answer.result);
