@@ -118,7 +118,9 @@ TEST_F(RequirementsTest, RingsAreOfASizeThatTheRuntimeCanMake) {
     Target with_words{.process = std::move(*program), .runtime = target.runtime};
     const auto checked = check_ring_size(with_words);
     EXPECT_EQ(checked.has_value(), bits >= 3 && bits <= 20) << bits;
-    if (!checked) EXPECT_EQ(checked.error().result, EnableResult::ring_size);
+    if (!checked) {
+      EXPECT_EQ(checked.error().result, EnableResult::ring_size);
+    }
   }
 }
 
