@@ -66,10 +66,10 @@ TEST_F(RingOpenerTest, OneUsersRingsLeaveDescriptorsForThoseOfOthers) {
   auto first = open(1000, 1), second = open(1000, 1), third = open(1000, 1);
   ASSERT_EQ(third.size(), 1u);
   EXPECT_TRUE(open(1000, 1).empty()) << "three quarters of four";
-  EXPECT_TRUE(opener_.exceeded_memory());
+  EXPECT_EQ(opener_.refusal(), Unreadable::memory);
   const auto other = open(1001, 1);
   EXPECT_EQ(other.size(), 1u);
-  EXPECT_FALSE(opener_.exceeded_memory());
+  EXPECT_FALSE(opener_.refusal());
   EXPECT_TRUE(open(1002, 1).empty()) << "nothing is left";
   registry_.remove_ring(first.front().slot);
   first.clear();
@@ -107,9 +107,9 @@ TEST_F(RingOpenerTest, OneUsersRingsLeaveMemoryForThoseOfOthers) {
   auto first = open(1000, most_domains), second = open(1000, most_domains), third = open(1000, most_domains);
   ASSERT_EQ(third.size(), 1u);
   EXPECT_TRUE(open(1000, most_domains).empty());
-  EXPECT_TRUE(opener_.exceeded_memory());
+  EXPECT_EQ(opener_.refusal(), Unreadable::memory);
   EXPECT_EQ(open(1001, 128).size(), 1u);
-  EXPECT_FALSE(opener_.exceeded_memory());
+  EXPECT_FALSE(opener_.refusal());
   registry_.remove_ring(first.front().slot);
   first.clear();
   tasks_.run(1);
