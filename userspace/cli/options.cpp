@@ -252,8 +252,7 @@ void add_trace_options(CLI::App& app, TraceOptions& options, StackUse stacks) {
       ->needs(enable);
   app.add_flag("--allow-readable", options.allow_readable,
                "with --enable: also programs whose directory for the ring may be read or searched by other users, who "
-               "could keep "
-               "the program from ending")
+               "could keep the program from ending")
       ->needs(enable);
   add_number_option<std::uint32_t>(app, "--enable-rate", options.enable_rate, 1, 1000,
                                    "with --enable: switch on at most N programs per second (default: 50)")

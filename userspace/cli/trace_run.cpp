@@ -143,7 +143,8 @@ int status_of_interrupted(const Tracing& tracing, const Command* command, const 
 int run_session(TraceRun run) {
   const TraceOptions& options = run.options;
   Command* const command = run.command;
-  if (!run.session) {
+  const bool is_not_started = command != nullptr && run.stop.received() != 0;
+  if (!run.session || is_not_started) {
     tell_interrupted(options, run.tracing, command != nullptr ? command->arguments().front() : "");
     run.end();
     return status_of_interrupted(run.tracing, command, run.stop);
@@ -218,7 +219,8 @@ int run_session(TraceRun run) {
   const int status = *ended;
   if (options.quiet) return status;
   say(survivors_message(command->survivors(), command->arguments().front(), command->ring_directory()));
-  if (command->survivors().empty()) say(no_events);
+  // Who was interrupted may not have come to making a ring.
+  if (command->survivors().empty() && run.stop.received() == 0) say(no_events);
   return status;
 }
 

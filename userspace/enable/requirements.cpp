@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/run_parameters.hpp"
+#include "enable/as_program.hpp"
 #include "enable/process_status.hpp"
 #include "enable/ring_directories.hpp"
 #include "enable/ring_place.hpp"
@@ -162,8 +163,10 @@ std::optional<LookedAt> choose(const HeldProcess& process, const std::vector<Rin
     if (unanswered == max_silent) break;
     LookedAt here{.directory = directory, .place = {}};
     if (!silent.contains(directory.path)) {
+      const int before = unanswered_children();
       here.place = look_at_ring_place(process, {.path = directory.path, .may_be_readable = may_be_readable});
-      if (!here.place) {
+      // Not if no process could be made to look.
+      if (!here.place && unanswered_children() > before) {
         silent.insert(directory.path);
         ++unanswered;
       }
