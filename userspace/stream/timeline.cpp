@@ -215,7 +215,7 @@ Batch Timeline::take_batch(std::uint64_t latest, std::uint64_t watermark) {
   for (; head.next != most && head.next->time <= latest; ++head.next) {
     Event& event = *head.next;
     if (event.time < last_time) [[unlikely]]
-      set_late(event);
+      event.flags |= flag_late;
     last_time = std::max(last_time, event.time);
     late += event.flags & flag_late;
     if (has_payload(event.kind)) [[unlikely]]
@@ -237,7 +237,7 @@ void Timeline::merge(std::uint64_t watermark) {
     Head& head = heads[player.index()];
     *out = *player.next;
     if (player.time < last_time) [[unlikely]]
-      set_late(*out);
+      out->flags |= flag_late;
     last_time = std::max(last_time, player.time);
     late += out->flags & flag_late;
     if (has_payload(out->kind)) [[unlikely]]

@@ -2,7 +2,6 @@
 // Merges many ordered sources into one stream in order of time.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -28,9 +27,6 @@ class Timeline {
   /// because they would delay their source, and are flagged late.
   /// `max_bytes`: how much memory staged events may take.
   explicit Timeline(std::function<std::uint64_t()> clock, std::size_t max_bytes = default_bytes);
-
-  /// When the run begins: events with an earlier time, which a program can write too, get that time and are late.
-  void begin(std::uint64_t time_ns) { begin_ns_ = last_time_ = time_ns; }
 
   /// Stages events of one source, in its order.
   void push(const Batch& batch);
@@ -111,10 +107,6 @@ class Timeline {
               std::uint64_t value, std::span<const std::byte> payload);
   std::uint64_t present(std::uint64_t at_least);
   std::uint64_t correct_time(std::uint64_t time_ns, std::uint8_t& flags);
-  void set_late(Event& event) const {
-    event.flags |= flag_late;
-    event.time = std::max(event.time, begin_ns_);
-  }
   std::uint64_t deliver_until(std::uint64_t watermark, const std::function<void(const Batch&)>& consumer,
                               std::uint64_t deadline_ns);
   void free_unused();
@@ -140,7 +132,6 @@ class Timeline {
   std::unique_ptr<Event[]> out_;  ///< the outgoing batch
   std::size_t out_count_ = 0;
   std::vector<std::byte> out_payloads_;
-  std::uint64_t begin_ns_ = 0;
   std::uint64_t last_time_ = 0;  ///< newest time handed out
   std::uint64_t late_ = 0;
   std::uint64_t forced_ = 0;

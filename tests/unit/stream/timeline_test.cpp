@@ -207,22 +207,6 @@ TEST(Timeline, TimesInTheFutureBecomeThePresent) {
       << "two that were to come, 50 after 100, 98 after 99";
 }
 
-TEST(Timeline, TimesBeforeTheRunBecomeItsBegin) {
-  Timeline timeline(no_limit);
-  timeline.begin(1000);
-  push(timeline, {make_event(7, 1), make_event(1001, 1)});
-  push(timeline, {make_event(1000, 2)});
-  const auto out = deliver(timeline, forever);
-  EXPECT_EQ(times(out), (Times{1000, 1000, 1001}));
-  EXPECT_EQ(out[0].event.flags, flag_late);
-  EXPECT_EQ(timeline.late(), 1u);
-  std::vector<Event> many;
-  for (std::uint64_t time = 0; time < 300; ++time) many.push_back(make_event(time, 1));
-  push(timeline, many);
-  for (const Out& each : deliver(timeline, forever)) EXPECT_EQ(each.event.time, 1000u);
-  EXPECT_EQ(timeline.late(), 301u);
-}
-
 TEST(Timeline, TimesOfSingleEventsInTheFutureBecomeThePresent) {
   Timeline timeline([] { return 100; });
   timeline.push(make_event(forever, 1), {});

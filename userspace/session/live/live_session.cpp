@@ -68,7 +68,6 @@ LiveSession::LiveSession(const SessionOptions& options, bool has_sched, const Ma
           {.registry = registry_, .timeline = timeline_, .output = stream_, .tasks = tasks_, .start_ns = start_ns_})),
       watermark_(has_sched),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  timeline_.begin(start_ns_);
   ending_.at(end_ns());
   for (const int fd : sources_->event_fds()) wake_on(fd);
   wake_on(stop_.event_fd());
