@@ -59,7 +59,8 @@ TEST_F(HostileEnableSharesLive, OthersDoNotLockTheJournal) {
   const fs::path own = make_directory("own", nobody);
   Process victim = dozing(0);
   EXPECT_EQ(run_tool({"enable", "--dry-run", "-p", std::to_string(victim.pid())}).status.code(), 0);
-  fs::permissions("/run/rtev-bpf/hooks", fs::perms(0755));  // as an earlier version made it
+  // As an earlier version made them.
+  for (const char* made : {"/run/rtev-bpf", "/run/rtev-bpf/hooks"}) fs::permissions(made, fs::perms(0755));
   Process attacker(attack(attack_program("rtev-attack"), "locked-journal", own), "ready");
   victim.go();
   const Outcome outcome = run(enabling({victim.pid()}));

@@ -35,7 +35,7 @@ bool is_too_short(const FileHeader& header, std::uint64_t file_size, std::uint64
       header.data_offset != header.headers_offset + header.max_domains * header.ring_header_size_bytes)
     return false;
   const std::uint64_t whole = header.data_offset + header.max_domains * words * sizeof(std::uint64_t) + names_bytes;
-  return whole > max_ring_file_bytes && file_size == (whole & UINT32_MAX);
+  return whole > UINT32_MAX && file_size == (whole & UINT32_MAX);
 }
 
 }  // namespace

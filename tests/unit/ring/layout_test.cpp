@@ -109,6 +109,16 @@ TEST(Layout, RingsThatTheRuntimeCannotMake) {
   }
 }
 
+TEST(Layout, AWholeFileOfMoreThan2GiBIsFine) {
+  File file = default_file();
+  file.header.ring_size_elements = std::uint64_t{1} << 21;
+  file.header.ring_size_bytes = file.header.ring_size_elements * 8;
+  file.header.custom_events_offset = file.header.data_offset + file.header.max_domains * file.header.ring_size_bytes;
+  file.size = file.header.custom_events_offset + names_size;
+  ASSERT_GT(file.size, std::uint64_t{1} << 31);
+  EXPECT_TRUE(check_layout(file.header, file.size));
+}
+
 TEST(Layout, LargerFileIsFine) {
   File file = default_file();
   file.size += 4096;

@@ -32,7 +32,7 @@ void Stats::header(const RunHeader& header) {
   run_realtime_ns_ = header.start_realtime_ns;
   start_ns_ = header.begin_ns();
   now_ns_ = std::max(now_ns_, start_ns_);
-  begin_ns_ = start_ns_;
+  begin_ns_ = header.shown_from_ns;
   switches_since_ns_ = header.shown_from_ns;
 }
 

@@ -441,16 +441,6 @@ TEST_F(StatsReportTest, WithoutEventsOfProcessesTheirTimesAreUnknown) {
   EXPECT_THAT(text(false), HasSubstr("server/4242, OCaml 5.3, in 5.00s"));
 }
 
-TEST_F(StatsReportTest, NothingBeginsBeforeTheRun) {
-  stats.header({.version = "1.2", .start_ns = 10'000'000'000});
-  feed(
-      Events(world.slot).add(5, EventKind::user_unit, 1, 0, 0, flag_late).add(11'000'000'000, EventKind::user_unit, 1));
-  stats.summary({.end_ns = 15'000'000'000}, world.registry);
-  const nlohmann::json process = json()["processes"][0];
-  EXPECT_EQ(process["wall_ns"], 5'000'000'000);
-  EXPECT_EQ(process["domains"][0]["wall_ns"], 5'000'000'000);
-}
-
 TEST_F(StatsReportTest, CollectionsThatWereNotSeenAreUnknown) {
   count(1'000'000'000, "minor_allocated", 80'000'000);
   EXPECT_EQ(json()["total"]["collections"]["minor"], nullptr);
