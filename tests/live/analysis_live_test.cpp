@@ -113,7 +113,9 @@ TEST_F(AnalysisLive, SummaryIsTheThreeReports) {
   for (std::size_t i = 0; i < kinds.size(); ++i) EXPECT_EQ(together[i], report({kinds[i], "-i", path}));
   const Outcome outcome = run_tool({"summary", "-i", path});
   EXPECT_EQ(outcome.status.code(), 0);
-  EXPECT_LE(std::ranges::count(outcome.out, '\n'), 23) << outcome.out;
+  // On a busy host an event may come late, which takes a line.
+  const std::ptrdiff_t max_lines = outcome.out.contains("out of order") ? 24 : 23;
+  EXPECT_LE(std::ranges::count(outcome.out, '\n'), max_lines) << outcome.out;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr(": GC took "), HasSubstr("GC pauses of collections/"), HasSubstr(" × "),
                                  HasSubstr("rtev-bpf dump " + path + " --from ")));
 }
