@@ -62,7 +62,7 @@ static __always_inline bool write(struct task_struct* task, __u64 now, __u32 sig
   return true;
 }
 
-/* Once. */
+/* Reports a process once: its entry goes with the report. */
 static __always_inline void report_changed_user(struct task_struct* task, __u32 tgid) {
   __u32* user = bpf_map_lookup_elem(&users, &tgid);
   if (user && *user != BPF_CORE_READ(task, real_cred, euid.val) && write(task, bpf_ktime_get_ns(), 0, 1))

@@ -39,11 +39,10 @@ std::optional<std::uint64_t> run_parameter(std::string_view parameters, char let
 }
 
 bool can_make_rings(std::uint64_t words, std::uint64_t domains) {
-  constexpr std::uint64_t word_bytes = sizeof(std::uint64_t), headers_bytes = 64, names_bytes = std::uint64_t{1} << 20,
-                          domain_bytes = 80;
+  constexpr std::uint64_t word_bytes = sizeof(std::uint64_t), header_bytes = 64;
   if (words >> min_ring_bits == 0 || domains == 0) return false;
-  const std::uint64_t room = max_ring_file_bytes - headers_bytes - names_bytes;
-  return words <= room / word_bytes && words * word_bytes + domain_bytes <= room / domains;
+  const std::uint64_t room = max_ring_file_bytes - header_bytes - ring_names_bytes;
+  return words <= room / word_bytes && words * word_bytes + ring_domain_bytes <= room / domains;
 }
 
 }  // namespace rtev

@@ -16,6 +16,9 @@ std::optional<std::uint64_t> run_parameter(std::string_view parameters, char let
 inline constexpr std::uint64_t default_ring_domains = 128;
 inline constexpr unsigned default_ring_bits = 16;
 
+/// What a ring file has besides rings (runtime/caml/runtime_events.h): names of user events, and heads of each domain.
+inline constexpr std::uint64_t ring_names_bytes = std::uint64_t{8192} * 128, ring_domain_bytes = 80;
+
 /// With fewer words than 2^3 the runtime never gets to the end of its first event.
 inline constexpr unsigned min_ring_bits = 3;
 /// The runtime counts the bytes of a ring file in an int. If they do not fit, it aborts the program, or makes a file

@@ -3,10 +3,8 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <future>
-#include <iterator>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -22,8 +22,6 @@
 namespace rtev::enable {
 namespace {
 
-/// The runtime's own (runtime/caml/runtime_events.h): names of user events, and what a domain has besides its ring.
-constexpr std::uint64_t names_bytes = std::uint64_t{8192} * 128, domain_bytes = 80;
 /// 2^31 is negative in the runtime's int.
 constexpr std::uint64_t max_ring_bits = 31, max_domains = 4096;
 
@@ -68,9 +66,9 @@ RingShape ring_shape(const Target& target) {
 
 RingSize ring_size(const Target& target, std::uint64_t threads) {
   const auto [words, domains] = ring_shape(target);
-  const std::uint64_t ring_bytes = words * sizeof(std::uint64_t), heads_bytes = domains * domain_bytes + 4096,
+  const std::uint64_t ring_bytes = words * sizeof(std::uint64_t), heads_bytes = domains * ring_domain_bytes + 4096,
                       rings = std::clamp<std::uint64_t>(threads, 1, std::min(domains, max_reserved_rings));
-  return {.bytes = names_bytes + domains * ring_bytes + heads_bytes,
+  return {.bytes = ring_names_bytes + domains * ring_bytes + heads_bytes,
           .parts = {.first_bytes = heads_bytes + rings * ring_bytes,
                     .names_begin = domains * ring_bytes,
                     .names_bytes = heads_bytes + reserved_names_bytes}};

@@ -15,8 +15,7 @@
 
 namespace rtev::enable {
 
-/// Runs `first`, and `then` when it is told to, and waits until it is killed by the destructor, or until the process
-/// that made it has ended without one.
+/// Runs `first`. Runs `then` in go_on(). Then waits: the destructor kills it. It ends by itself if its parent ends.
 class Child {
  public:
   explicit Child(const std::function<void()>& first, const std::function<void()>& then = [] {}) {

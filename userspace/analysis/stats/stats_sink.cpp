@@ -32,8 +32,7 @@ void Stats::header(const RunHeader& header) {
   run_realtime_ns_ = header.start_realtime_ns;
   start_ns_ = header.begin_ns();
   now_ns_ = std::max(now_ns_, start_ns_);
-  begin_ns_ = header.shown_from_ns;
-  switches_since_ns_ = header.shown_from_ns;
+  shown_from_ns_ = switches_since_ns_ = header.shown_from_ns;
 }
 
 void Stats::consume(const Batch& batch, const Registry& registry) {
@@ -96,7 +95,7 @@ void Stats::add(const Event& event, const Batch& batch, const Registry& registry
 void Stats::add_process(const Event& event, const Batch& batch, const Registry& registry) {
   const auto record = batch.payload_as<ProcessRecord>(event);
   if (!record) return;
-  const std::uint64_t time_ns = std::max(event.time, begin_ns_);
+  const std::uint64_t time_ns = std::max(event.time, shown_from_ns_);
   Process& process = process_at(record->process, registry, time_ns);
   if (is_action(event, ProcessAction::exit)) {
     if (!process.ended) end_process(process, record->detail, event, batch, registry);
@@ -222,10 +221,10 @@ Stats::Process* Stats::process_of(std::int32_t pid) {
 }
 
 Stats::Process& Stats::process_at(ProcessIndex index, const Registry& registry, std::uint64_t time_ns) {
-  time_ns = std::max(time_ns, begin_ns_);
+  time_ns = std::max(time_ns, shown_from_ns_);
   Process* process = known_process(index);
   if (!process) {
-    process = last_process_ = &processes_.try_emplace(index, bytes_, begin_ns_).first->second;
+    process = last_process_ = &processes_.try_emplace(index, bytes_, shown_from_ns_).first->second;
     process->index = index;
     process->stats.begin_ns = time_ns;
     process->learn(registry.process(index));
@@ -308,7 +307,7 @@ void Stats::on_domain_begin(const DomainLife& life, std::uint64_t time_ns, bool 
   domain.adopted = true;
   // A domain without a spawn was there before its ring was read.
   if (!certain && life.incarnation == 1)
-    domain.begin_ns = std::min(domain.begin_ns, process->ring_ns.value_or(std::max(time_ns, begin_ns_)));
+    domain.begin_ns = std::min(domain.begin_ns, process->ring_ns.value_or(std::max(time_ns, shown_from_ns_)));
 }
 
 void Stats::on_domain_end(const DomainLife& life, std::uint64_t time_ns) {

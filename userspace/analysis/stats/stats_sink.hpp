@@ -113,8 +113,8 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   std::string version_;
   std::uint64_t run_ns_ = 0, run_realtime_ns_ = 0;  ///< of the header
   std::uint64_t start_ns_ = 0;
-  std::uint64_t begin_ns_ = 0;  ///< of the part that is shown, 0: of all; a ring may have events from before the run
-  std::uint64_t now_ns_ = 0;    ///< newest time seen
+  std::uint64_t shown_from_ns_ = 0;      ///< of the header
+  std::uint64_t now_ns_ = 0;             ///< newest time seen
   std::uint64_t switches_since_ns_ = 0;  ///< none are missing from then on
   std::uint64_t switches_dropped_ = 0;
   std::uint64_t rings_missed_ = 0;

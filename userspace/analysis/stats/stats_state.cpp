@@ -36,7 +36,7 @@ Stats::Incarnation& Stats::Process::domain_at(std::uint16_t domain, std::uint64_
     charge(sizeof(Incarnation));
     current->domain = domain;
     current->number = ++domains[domain].incarnations;
-    current->begin_ns = current->first_ns = current->last_ns = std::max(time_ns, run_begin_ns);
+    current->begin_ns = current->first_ns = current->last_ns = std::max(time_ns, shown_from_ns);
   }
   return *current;
 }
@@ -53,8 +53,8 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
   const std::uint16_t number = Source::unpack(event.source).domain;
   Incarnation* const domain = is_merged(number) ? nullptr : &domain_at(number, event.time);
   if (domain) {
-    domain->begin_ns = std::min(domain->begin_ns, std::max(event.time, run_begin_ns));
-    domain->last_ns = std::max(event.time, run_begin_ns);
+    domain->begin_ns = std::min(domain->begin_ns, std::max(event.time, shown_from_ns));
+    domain->last_ns = std::max(event.time, shown_from_ns);
   }
   Tally& tally = domain ? domain->tally : others;
   switch (event.kind) {
@@ -100,7 +100,7 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
       break;
     case EventKind::lifecycle:
       if (domain && is_lifecycle(event, Lifecycle::domain_spawn))
-        domain->begin_ns = std::min(domain->first_ns, std::max(event.time, run_begin_ns));
+        domain->begin_ns = std::min(domain->first_ns, std::max(event.time, shown_from_ns));
       if (is_lifecycle(event, Lifecycle::ring_resume)) paused = true;
       break;
     default:

@@ -63,16 +63,16 @@ struct SpanSum {
 };
 
 struct Stats::Process {
-  Process(std::size_t& total, std::uint64_t from_ns) : total_bytes(total), run_begin_ns(from_ns) {
+  Process(std::size_t& total, std::uint64_t from_ns) : total_bytes(total), shown_from_ns(from_ns) {
     charge(sizeof(Process));
   }
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
   ~Process() { total_bytes -= bytes; }
 
-  std::size_t& total_bytes;    ///< of all processes
-  std::size_t bytes = 0;       ///< of this one
-  std::uint64_t run_begin_ns;  ///< or of its part that is shown: nothing begins before
+  std::size_t& total_bytes;     ///< of all processes
+  std::size_t bytes = 0;        ///< of this one
+  std::uint64_t shown_from_ns;  ///< as in RunHeader: what began before does not make the time of domains longer
   ProcessIndex index = 0;
   ProcessStats stats;  ///< what does not come from domains
   bool ended = false;
