@@ -290,7 +290,7 @@ Result<void> MetadataReader::summary(const Object& object) {
   if (!values.complete()) return incomplete(metadata_summary);
   hand_out_header();
   // A damaged recording may lack these: then its figures are those of its events.
-  summary_.complete = lists_ && has_others_ && has_events_ && accounted_ == list_.processes.size();
+  summary_.complete &= lists_ && has_others_ && has_events_ && accounted_ == list_.processes.size();
   if (!has_events_) summary_.events = stream_.counted().events;
   stream_.finish(summary_, lists_ ? std::optional(std::move(list_)) : std::nullopt);
   ended_ = true;
