@@ -13,10 +13,9 @@
 #include "analysis/profile/profile_words.hpp"
 #include "base/html_text.hpp"
 #include "base/json_writer.hpp"
-#include "formats/profile/flame_graph_script.hpp"
-#include "formats/profile/flame_graph_template.hpp"
 #include "formats/profile/flame_tree.hpp"
 #include "formats/profile/profile_files.hpp"
+#include "web/pages.hpp"
 
 namespace rtev {
 namespace {
@@ -142,13 +141,14 @@ std::string flame_graph_json(const ProfileReport& report, std::size_t max_nodes)
 std::string flame_graph_html(const ProfileReport& report) {
   FlameGraph graph(report, max_shown_nodes);
   std::string html;
-  std::string_view rest = flame_graph_template();
-  for (const std::string& part : {html_text(graph.title_text()), std::string(flame_graph_style()),
-                                  html_json(graph.json()), std::string(flame_graph_script())}) {
-    const std::size_t mark = rest.find(flame_graph_mark);
-    html += rest.substr(0, mark);
+  std::string_view rest = web::flame_graph_page.text;
+  const std::string title = html_text(graph.title_text()), json = html_json(graph.json());
+  for (const std::string_view part :
+       {std::string_view(title), web::flame_graph_style.text, std::string_view(json), web::flame_graph_script.text}) {
+    const std::size_t at = rest.find(web::placeholder);
+    html += rest.substr(0, at);
     html += part;
-    rest.remove_prefix(mark + flame_graph_mark.size());
+    rest.remove_prefix(at + web::placeholder.size());
   }
   html += rest;
   return html;

@@ -34,7 +34,7 @@ std::string pprof_profile(const ProfileReport& report);  ///< not compressed
 std::string speedscope_profile(const ProfileReport& report);
 std::string flame_graph_html(const ProfileReport& report);
 
-/// What flame_graph_script() draws, as one JSON object. Of more nodes those with most weight are shown.
+/// What web/flame_graph.js draws, as one JSON object. Of more nodes those with most weight are shown.
 std::string flame_graph_json(const ProfileReport& report, std::size_t max_nodes);
 
 /// The frame that stands for what does not fit.

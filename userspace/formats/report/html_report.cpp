@@ -5,22 +5,20 @@
 
 #include "base/base64.hpp"
 #include "base/html_text.hpp"
-#include "base/sha256.hpp"
 #include "formats/output/gzip_output.hpp"
+#include "web/pages.hpp"
 
 namespace rtev {
 namespace {
 
-/// "sha256-...", as a Content-Security-Policy names the only inline script or style that it allows.
-std::string policy_hash(std::string_view text) {
-  const Sha256 digest = sha256(text);
-  return "sha256-" + base64({reinterpret_cast<const char*>(digest.data()), digest.size()});
+/// As a Content-Security-Policy names the only inline script or style that it allows.
+std::string policy_hash(const web::Part& part) {
+  return "sha256-" + base64(part.sha256);
 }
 
 }  // namespace
 
 std::string html_report(HtmlReport report) {
-  const std::string style = report_style(), script = report_script();
   const std::string title = html_text(report_title(report)), head = report_head(report);
   const std::string json = html_report_json(report);
   std::string html = fmt::format(R"html(<!doctype html>
@@ -31,14 +29,14 @@ std::string html_report(HtmlReport report) {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{} - rtev-bpf report</title>
 <style>)html",
-                                 policy_hash(style), policy_hash(script), title);
-  html += style;
+                                 policy_hash(web::report_style), policy_hash(web::report_script), title);
+  html += web::report_style.text;
   html += "</style>\n</head>\n";
   html += head;
   html += R"(<script id="data" type="application/octet-stream">)";
   html += base64(gzip_compressed(json));
   html += "</script>\n<script>";
-  html += script;
+  html += web::report_script.text;
   html += "</script>\n</body>\n</html>\n";
   return html;
 }

@@ -15,12 +15,6 @@ std::string html_report(HtmlReport report);
 /// The data, one JSON object. Its members are those that the report needs, and may change with any version.
 std::string html_report_json(HtmlReport& report);
 
-/// The most of its HTML, CSS and JavaScript together.
-inline constexpr std::size_t max_report_template_bytes = 60'000;
-
-// The parts of the report without its data.
-std::string report_style();
-std::string report_script();
 /// "server/4242 and 3 others", "ocamlopt, 152 processes".
 std::string report_title(const HtmlReport& report);
 /// What is there without scripts: from the begin of the body to the end of the main part, which the script adds to.

@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "formats/report/report_scripts.hpp"
-
-namespace rtev {
-
-std::string_view report_sections_script() {
-  return R"js(
+// Tables, flame graphs, method, and what puts the report together.
 // Bars that share one scale. Rows: [name, [[part, value, color]]].
 function bars(label, rows, show) {
   const most = max(...rows.map(([, parts]) => parts.reduce((sum, [, value]) => sum + value, 0)), 1e-9);
@@ -507,7 +502,3 @@ show().catch(error => {
   const text = `The charts cannot be drawn: ${error.message}. They need a browser of 2023 or later.`;
   (document.getElementById("loading") || document.getElementById("main").appendChild(html("p"))).textContent = text;
 });
-)js";
-}
-
-}  // namespace rtev

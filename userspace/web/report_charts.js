@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "formats/report/report_scripts.hpp"
-
-namespace rtev {
-
-std::string_view report_charts_script() {
-  return R"js(
+// Everything over time, and MMU.
 const section = (id, title, text, ...rest) =>
   html("section", { "aria-labelledby": id }, html("h2", { id }, title), text ? soft(text) : "", ...rest);
 // The time of the run as an x axis.
@@ -455,7 +450,3 @@ function arrivals() {
     ),
   );
 }
-)js";
-}
-
-}  // namespace rtev

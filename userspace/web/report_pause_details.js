@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "formats/report/report_scripts.hpp"
-
-namespace rtev {
-
-std::string_view report_pause_details_script() {
-  return R"js(
+// What stands beside the timelines of pauses: tables, stacks, the section itself.
 const frame = of =>
   `${of.function || "[unknown]"}${of.file ? ` ${of.file.replace(/.*\//, "")}${of.line ? ":" + of.line : ""}` : ""}`;
 function stack_rows(name, stacks) {
@@ -155,7 +150,3 @@ function worst() {
     articles,
   );
 }
-)js";
-}
-
-}  // namespace rtev

@@ -1,32 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "formats/profile/flame_graph_script.hpp"
-
-namespace rtev {
-
-std::string_view flame_graph_style() {
-  return R"css(.flame-bar { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; margin: 8px 0; }
-.flame-bar input, .flame-bar button { font: inherit; color: inherit; background: var(--raised); border: 1px solid var(--line); border-radius: 6px; padding: 4px 9px; }
-.flame-bar input { width: 22em; max-width: 100%; }
-.flame-soft, .flame-key, .flame-tip span { color: var(--soft); }
-.flame-key { display: inline-flex; gap: 4px; align-items: center; }
-.flame-key i { width: 12px; height: 12px; border-radius: 3px; }
-.flame-graph { position: relative; }
-.flame-canvas { position: sticky; top: 0; display: block; width: 100%; cursor: pointer; outline-offset: 2px; }
-.flame-tip { position: fixed; z-index: 2; max-width: 60ch; padding: 6px 9px; pointer-events: none; overflow-wrap: anywhere;
-  background: var(--raised); border: 1px solid var(--line); border-radius: 6px; box-shadow: 0 2px 8px #0004; }
-.flame-tip b, .flame-tip span { display: block; }
-.flame-table { overflow-x: auto; }
-.flame-table table { border-collapse: collapse; margin-top: 6px; }
-.flame-table th, .flame-table td { padding: 2px 14px 2px 0; text-align: right; border-bottom: 1px solid var(--line); }
-.flame-table th:nth-child(n+4), .flame-table td:nth-child(n+4) { text-align: left; }
-.flame-table summary { margin-top: 14px; cursor: pointer; }
-@media print { .flame-bar, .flame-tip { display: none; } .flame-canvas { position: static; } }
-)css";
-}
-
-std::string_view flame_graph_script() {
-  // Names come by textContent and onto the canvas, never as HTML.
-  return R"js(function flameGraph(data, box) {
+// Draws what flame_graph_json() has into an element. It loads nothing. Names come by textContent and onto the canvas,
+// never as HTML.
+function flameGraph(data, box) {
 const make = (tag, name, text) => {
   const one = document.createElement(tag);
   if (name) one.className = name;
@@ -228,7 +203,3 @@ for (const [name, self, total, samples] of data.functions)
   add([share(self), share(total), samples, data.names[name][0], data.names[name][1]], "td");
 draw();
 }
-)js";
-}
-
-}  // namespace rtev

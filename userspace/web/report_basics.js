@@ -1,75 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include <algorithm>
-#include <cctype>
-#include <string>
-
-#include "formats/profile/flame_graph_script.hpp"
-#include "formats/report/html_report.hpp"
-#include "formats/report/report_scripts.hpp"
-
-namespace rtev {
-
-namespace {
-
-bool is_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || static_cast<unsigned char>(c) >= 0x80;
-}
-
-/// Appends a line of JavaScript without the blanks that it does not need. Text between quotes stays as it is; `${...}`
-/// in a template is JavaScript again. Regular expressions must have no blanks and no quotes.
-void add_line(std::string& script, std::string_view line) {
-  std::string open;  // what ends the texts and templates around, outermost first
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i], end = open.empty() ? '\0' : open.back();
-    const bool is_text = end != '\0' && end != '}';
-    if (is_text && c == '\\') {
-      script += c;
-      script += line[++i];
-      continue;
-    }
-    if (end != '\0' && c == end) {
-      open.pop_back();
-    } else if (end == '`' && line.substr(i).starts_with("${")) {
-      script += line[i++];
-      open += '}';
-    } else if (!is_text && (c == '"' || c == '\'' || c == '`')) {
-      open += c;
-    } else if (!is_text && c == '{' && !open.empty()) {
-      open += '}';
-    } else if (!is_text && c == ' ') {
-      const char before = script.back(), after = i + 1 < line.size() ? line[i + 1] : '\n';
-      const bool is_sign = (before == '+' || before == '-') && before == after;
-      if (!is_sign && !(is_word(before) && is_word(after))) continue;
-    }
-    script += line[i];
-  }
-  // After these a statement goes on, or has ended, without the end of the line.
-  if (std::string_view(",;({[:?=>&|").find(script.back()) == std::string_view::npos) script += '\n';
-}
-
-/// The same of all lines but those that are comments.
-void add_compact(std::string& script, std::string_view part) {
-  while (!part.empty()) {
-    std::string_view line = part.substr(0, part.find('\n'));
-    part.remove_prefix(std::min(line.size() + 1, part.size()));
-    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-    if (!line.empty() && !line.starts_with("//")) add_line(script, line);
-  }
-}
-
-}  // namespace
-
-std::string report_script() {
-  std::string script = "\n\"use strict\";\n";
-  for (const std::string_view part : {flame_graph_script(), report_basics_script(), report_charts_script(),
-                                      report_pauses_script(), report_pause_details_script(), report_sections_script()})
-    add_compact(script, part);
-  return script;
-}
-
-std::string_view report_basics_script() {
-  // Names of programs reach the page as text nodes only, or by report_head().
-  return R"js(
+// Elements, figures as text, charts with axes, tables. The files of the report share one scope.
+// Names of programs reach the page as text nodes only, or by report_head().
+"use strict";
 const { max, min } = Math;
 let data;
 const fill = (element, attributes, children) => {
@@ -238,7 +170,3 @@ const stroke = (color, dash) =>
     color,
     dash,
   );
-)js";
-}
-
-}  // namespace rtev

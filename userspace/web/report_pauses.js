@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "formats/report/report_scripts.hpp"
-
-namespace rtev {
-
-std::string_view report_pauses_script() {
-  return R"js(
+// The timelines of the worst pauses.
 const states = [
   ["unknown", "unknown"],
   ["running", "run"],
@@ -357,7 +352,3 @@ function timeline_of(pause, index) {
     ),
   ];
 }
-)js";
-}
-
-}  // namespace rtev
