@@ -384,7 +384,12 @@ DiffReport compare(const RecordedRun& a, const RecordedRun& b, const DiffOptions
   const auto add = [&](const RecordedProgram& in_a, const RecordedProgram& in_b) {
     report.programs.push_back(compare_programs(a, in_a, b, in_b, options.min_change));
   };
-  if (a.programs.size() == 1 && b.programs.size() == 1) {
+  const auto is_off_in = [](const RecordedRun& run, const RecordedProgram& program) {
+    return run.events_off.contains(program.name);
+  };
+  // One that was renamed, unless both are in one recording.
+  if (a.programs.size() == 1 && b.programs.size() == 1 && !is_off_in(b, a.programs.front()) &&
+      !is_off_in(a, b.programs.front())) {
     add(a.programs.front(), b.programs.front());
     return report;
   }
@@ -393,10 +398,14 @@ DiffReport compare(const RecordedRun& a, const RecordedRun& b, const DiffOptions
       add(program, *other);
     } else {
       report.only_a.push_back(program.name);
+      if (is_off_in(b, program)) report.off_in_b.push_back(program.name);
     }
   }
-  for (const RecordedProgram& program : b.programs)
-    if (find(a, program.name) == nullptr) report.only_b.push_back(program.name);
+  for (const RecordedProgram& program : b.programs) {
+    if (find(a, program.name) != nullptr) continue;
+    report.only_b.push_back(program.name);
+    if (is_off_in(a, program)) report.off_in_a.push_back(program.name);
+  }
   const auto rank = [](const DiffProgram& program) {
     constexpr std::string_view order[]{"worse", "mixed", "changed", "better", "same", "not_compared"};
     const double size = program.figures.empty() ? 0 : program.figures.front().size();

@@ -105,6 +105,8 @@ std::string diff_json(const DiffReport& report) {
     });
     json.values("only_a", report.only_a);
     json.values("only_b", report.only_b);
+    json.values("off_in_a", report.off_in_a);
+    json.values("off_in_b", report.off_in_b);
   });
   return std::string{json.text()} + '\n';
 }

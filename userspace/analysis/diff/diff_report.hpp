@@ -103,8 +103,9 @@ struct DiffReport {
   std::string version{};  ///< of rtev-bpf that compares
   DiffRun a{}, b{};
   double min_change = 0;
-  std::vector<DiffProgram> programs{};          ///< those that are worse first
-  std::vector<std::string> only_a{}, only_b{};  ///< names; escape them
+  std::vector<DiffProgram> programs{};              ///< those that are worse first
+  std::vector<std::string> only_a{}, only_b{};      ///< names; escape them
+  std::vector<std::string> off_in_a{}, off_in_b{};  ///< of these: those that ran in A or B, too, with events off
   bool full = false;
 
   /// Why it must be taken for a regression; empty if there is none.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -61,7 +63,7 @@ class Report {
       }
     }
     if (shown < programs.size()) print(heads, "and {} more programs (--full)\n", programs.size() - shown);
-    if (programs.empty()) heads.add("no program is in both recordings\n");
+    if (programs.empty()) heads.add("no program has events in both recordings\n");
     const std::size_t used = lines_of(heads.text()) + lines_of(end.text());
     // A table has two lines more, and a remark below it.
     constexpr std::size_t around = 4;
@@ -175,6 +177,14 @@ class Report {
     add_folded(out, std::string(line.text()), 2);
   }
 
+  /// "one, two and 3 more"
+  static std::string list_of(const std::vector<std::string>& names) {
+    constexpr std::size_t most = 8;
+    std::string text;
+    for (const std::string& name : names | std::views::take(most)) text += (text.empty() ? "" : ", ") + escaped(name);
+    return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
+  }
+
   void remarks(TextBuffer& out) const {
     for (const auto& [name, run] : {std::pair{"A", &report_.a}, {"B", &report_.b}}) {
       TextBuffer line;
@@ -193,16 +203,22 @@ class Report {
       if (const std::string left_out = run->not_recorded.text(); !left_out.empty()) print(line, "; {}", left_out);
       out.add(folded(line.text(), 0, 2), '\n');
     }
-    for (const auto& [name, only, other, run] :
-         {std::tuple{"A", &report_.only_a, "B", &report_.b}, {"B", &report_.only_b, "A", &report_.a}}) {
-      if (only->empty()) continue;
-      constexpr std::size_t most = 8;
-      std::string text = fmt::format("only in {}: ", name);
-      for (std::size_t i = 0; i < std::min(only->size(), most); ++i) text += (i > 0 ? ", " : "") + escaped((*only)[i]);
-      if (only->size() > most) text += fmt::format(" and {} more", only->size() - most);
-      if (run->not_recorded.has(EventKind::process))
-        text += fmt::format("; unknown of {}, which did not record starts and ends of processes", other);
-      out.add(folded(text, 0, 2), '\n');
+    for (const auto& [name, only, off, other, run] :
+         {std::tuple{"A", &report_.only_a, &report_.off_in_b, "B", &report_.b},
+          {"B", &report_.only_b, &report_.off_in_a, "A", &report_.a}}) {
+      std::vector<std::string> alone;
+      std::ranges::set_difference(*only, *off, std::back_inserter(alone));
+      if (!alone.empty()) {
+        std::string text = fmt::format("only in {}: {}", name, list_of(alone));
+        if (run->not_recorded.has(EventKind::process))
+          text += fmt::format("; unknown of {}, which did not record starts and ends of processes", other);
+        out.add(folded(text, 0, 2), '\n');
+      }
+      if (!off->empty())
+        out.add(
+            folded(fmt::format("only {} has events of {}; it ran in {} with events off", name, list_of(*off), other), 0,
+                   2),
+            '\n');
     }
     warnings(out);
   }

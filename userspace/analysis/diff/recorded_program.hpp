@@ -109,6 +109,7 @@ struct RecordedRun {
   std::uint64_t rings_missed = 0;
   std::uint64_t processes_left_out = 0;  ///< processes of programs that there was no room for
   std::vector<RecordedProgram> programs{};
+  std::set<std::string> events_off{};  ///< names of some programs that were seen, and of which no process had a ring
 };
 
 }  // namespace rtev

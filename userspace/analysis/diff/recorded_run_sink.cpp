@@ -2,12 +2,12 @@
 #include "analysis/diff/recorded_run_sink.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <ranges>
 
 #include "analysis/diff/runtime_ids.hpp"
 #include "analysis/profile/call_tree.hpp"
 #include "analysis/stats/stats_figures.hpp"
+#include "base/program_names.hpp"
 #include "base/text_format.hpp"
 #include "stream/stw_phases.hpp"
 
@@ -15,15 +15,6 @@ namespace rtev {
 namespace {
 
 constexpr double bytes_in_word = 8;
-
-/// The name of a process is that of its program, unless the process has renamed itself or is a script. The kernel cuts
-/// it.
-std::string program_name(const ProcessInfo& info) {
-  std::string exe = std::filesystem::path(info.exe).filename().string();
-  constexpr std::string_view deleted = " (deleted)";
-  if (exe.ends_with(deleted)) exe.resize(exe.size() - deleted.size());
-  return info.comm.empty() || (!exe.empty() && exe.starts_with(info.comm)) ? exe : info.comm;
-}
 
 }  // namespace
 
@@ -152,7 +143,7 @@ RecordedRunSink::Process* RecordedRunSink::process_at(ProcessIndex index, const 
 }
 
 RecordedRunSink::Program* RecordedRunSink::program_of(const ProcessInfo& info) {
-  const std::string name = program_name(info);
+  const std::string name(full_name(info.names()));
   if (const auto known = by_name_.find(name); known != by_name_.end()) return known->second;
   if (programs_.size() >= max_programs) return nullptr;
   Program& program = *programs_.emplace_back(new Program{.index = programs_.size()});
@@ -311,6 +302,11 @@ void RecordedRunSink::summary(const RunSummary& summary, const Registry& registr
   run_.truncated = !summary.complete;
   run_.rings_missed = summary.rings_missed;
   run_.processes_left_out = left_out_.size();
+  for (const ProcessInfo& info : registry.processes()) {
+    const std::string_view name = full_name(info.names());
+    if (info.ring == RingState::none && run_.events_off.size() < max_programs && !by_name_.contains(std::string(name)))
+      run_.events_off.emplace(name);
+  }
   for (const auto& program : programs_) run_.programs.push_back(std::move(program->record));
   std::ranges::sort(run_.programs, {}, &RecordedProgram::name);
 }

@@ -140,6 +140,43 @@ TEST_F(DiffTest, ProgramsInOneRecordingOnlyAreNamed) {
   EXPECT_THAT(diff_text(report), HasSubstr("only in A: old\nonly in B: new\\x1B\n"));
 }
 
+TEST_F(DiffTest, AProgramWithEventsOffInOneRecordingIsNotSaidToBeInTheOtherOnly) {
+  RecordedRun a = record({.name = "server"}), b = record({.seed = 2, .name = "client"});
+  b.events_off = {"server", "old"};
+  const DiffReport report = compare(a, b, {});
+  EXPECT_THAT(report.programs, ::testing::IsEmpty()) << "server and client are not one program under two names";
+  EXPECT_THAT(report.off_in_b, ElementsAre("server"));
+  EXPECT_THAT(diff_text(report), HasSubstr("only A has events of server; it ran in B with events off\n"
+                                           "only in B: client\n"));
+}
+
+TEST_F(DiffTest, ProgramsAreNamedByTheirFilesWhereTheKernelCutsTheName) {
+  Registry registry;
+  std::int32_t pid = 0;
+  const auto add = [&](const char* comm, const char* exe, RingState ring) {
+    ProcessInfo info;
+    info.pid = ++pid;
+    info.comm = comm;
+    info.exe = exe;
+    info.ring = ring;
+    return registry.add_process(std::move(info));
+  };
+  RecordedRunSink sink;
+  Events events(0);
+  for (const ProcessIndex process : {add("binarytrees5_mu", "/b/binarytrees5_multicore.exe", RingState::active),
+                                     add("serve", "/b/server", RingState::active)})
+    events.add_record(start, EventKind::process, ProcessRecord{.process = process, .peer = 0, .detail = 0},
+                      static_cast<std::uint16_t>(ProcessAction::ring));
+  add("silent", "/b/silent", RingState::none);
+  sink.consume(events.batch(), registry);
+  sink.summary({}, registry);
+  const RecordedRun run = sink.take();
+  ASSERT_EQ(run.programs.size(), 2u);
+  EXPECT_EQ(run.programs[0].name, "binarytrees5_multicore.exe");
+  EXPECT_EQ(run.programs[1].name, "serve") << "it renamed itself";
+  EXPECT_TRUE(run.events_off.contains("silent"));
+}
+
 TEST_F(DiffTest, ShortRunsCannotBeCompared) {
   const DiffReport report = diff({}, {.seconds = 0});
   EXPECT_EQ(program_in(report).verdict(), "not_compared");
