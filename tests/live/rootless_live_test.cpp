@@ -122,7 +122,7 @@ TEST_P(RootlessPlaceLive, ReportsSayWhatIsUnknown) {
   for (const char* const kind : {"stats", "latency", "pauses"}) {
     const Outcome outcome = run_in(GetParam(), with({kind, "-f", "json", "-o", dir / "report.json"}, command));
     EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr("unknown without root")) << kind;
+    EXPECT_THAT(outcome.err, ContainsRegex("unknown (without (root|CAP_BPF)|here)")) << kind;
     const Json report = Json::parse(read_file(dir / "report.json"));
     fs::remove(dir / "report.json");
     const Json& counts = report.contains("counts") ? report["counts"] : report;
@@ -305,6 +305,14 @@ TEST_F(RootlessLive, TheUsersRingSizeCounts) {
   EXPECT_EQ(outcome_.out, "v=0,e=12\n");
   traced(plain_user, {"sh", "-c", "echo \"$OCAMLRUNPARAM\""}, 0, {{"OCAMLRUNPARAM", "v=0"}});
   EXPECT_THAT(outcome_.out, StartsWith("v=0,e="));
+}
+
+TEST_F(RootlessLive, RootIsToldWhichCapabilityItLacks) {
+  for (const Strings& arguments : {Strings{"profile", "--", ocaml_program("hello")}, Strings{"stats", "-d", "1ms"}}) {
+    const Outcome outcome = run_in(no_bpf, arguments);
+    EXPECT_EQ(outcome.status.code(), 1);
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("CAP_BPF: not held"), Not(HasSubstr("run as root"))));
+  }
 }
 
 TEST_F(RootlessLive, AProcessOfTheUserIsTraced) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/capabilities.hpp"
 
+#include <fmt/format.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,6 +31,14 @@ bool has_capability(unsigned capability) {
   std::array<__user_cap_data_struct, 2> held{};
   if (::syscall(SYS_capget, &header, held.data()) != 0) return false;
   return (held.at(capability / 32).effective >> capability % 32 & 1) != 0;
+}
+
+std::string hint_for_capability(std::string_view name, bool is_root) {
+  const std::string_view option = name.substr(std::string_view("CAP_").size());
+  if (!is_root) return fmt::format("run as root (sudo), in a container with --cap-add={}", option);
+  return fmt::format(
+      "root was started without it here: a container needs --cap-add={}, a systemd unit {} in CapabilityBoundingSet",
+      option, name);
 }
 
 }  // namespace rtev

@@ -3,6 +3,8 @@
 
 #include <initializer_list>
 #include <span>
+#include <string>
+#include <string_view>
 
 namespace rtev {
 
@@ -15,5 +17,8 @@ inline bool keep_capabilities(std::initializer_list<unsigned> kept) {
 
 /// Whether the calling thread may use it (CAP_BPF, ...) now.
 bool has_capability(unsigned capability);
+
+/// What to do where one is missing ("CAP_BPF"). `is_root`: root can lack it, too, as in containers and systemd units.
+std::string hint_for_capability(std::string_view name, bool is_root);
 
 }  // namespace rtev

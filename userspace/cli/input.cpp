@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "base/capabilities.hpp"
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "base/name_globs.hpp"
@@ -86,9 +88,14 @@ Result<OpenFiles> open_process(std::int32_t pid) {
                        "dump its ring file instead, if you know it");
   if (!view->stat)
     return cannot_read("there is no such process, and no file of that name", "rtev-bpf ps lists OCaml processes");
+  // Who may not see its program, may not read its mappings.
+  if (view->rings.empty() && !view->stat->kernel_thread && view->image.exe.empty())
+    return cannot_read("the kernel does not show which files it maps",
+                       has_capability(CAP_SYS_PTRACE) ? "rtev-bpf ps lists OCaml 5 programs"
+                                                      : hint_for_capability("CAP_SYS_PTRACE", ::geteuid() == 0));
   if (view->rings.empty())
-    return cannot_read("it has no ring, or its memory mappings are not readable by this user",
-                       "run as root; start the program with OCAML_RUNTIME_EVENTS_START=1");
+    return cannot_read("it maps none: its events are off, or it is no OCaml 5 program",
+                       "rtev-bpf ps lists OCaml 5 programs; rtev-bpf enable switches their events on");
   OpenedRing& ring = view->rings.front();
   if (ring.of_other_user)
     return cannot_read("its ring file belongs to another user: " + escaped(ring.path),

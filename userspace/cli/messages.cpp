@@ -89,8 +89,9 @@ std::string no_events_message(std::string_view command, const Registry& registry
         "hint: OCaml 4 has none; processes that a service starts on its behalf are seen without -- CMD\n",
         Escaped{command});
   return fmt::format(
-      "rtev-bpf: {} wrote no runtime events: its OCaml runtime made no ring\n"
-      "hint: it does not read OCAML_RUNTIME_EVENTS_START in set-user-id programs, nor where sudo or env -i remove it\n",
+      "rtev-bpf: {} has no runtime events: no ring of its OCaml processes was seen\n"
+      "hint: they make one if OCAML_RUNTIME_EVENTS_START is in their environment: sudo and env -i remove it, and "
+      "set-user-id programs do not read it\n",
       Escaped{command});
 }
 

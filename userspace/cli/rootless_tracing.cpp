@@ -34,15 +34,15 @@ Result<void> check_selection(const TraceOptions& options, const Invocation& invo
   if (traces_command(options, invocation)) return {};
   if (options.pids.empty()) {
     const kernel::Feature* const feature = host.blocking();
-    return std::unexpected(Error{
-        .what = "cannot trace this host",
-        .why = feature->name + ": " + feature->found,
-        .hint = fmt::format("{}\nhint: programs of your own need no root: rtev-bpf -- CMD starts one, rtev-bpf -p PID "
-                            "traces one that runs{}",
-                            feature->hint,
-                            host.lacks_capabilities
-                                ? "\nhint: to trace this host without root, once: " + kernel::setcap_command()
-                                : "")});
+    return std::unexpected(
+        Error{.what = "cannot trace this host",
+              .why = feature->name + ": " + feature->found,
+              .hint = fmt::format("{}\nhint: programs of your own need {}: rtev-bpf -- CMD starts one, rtev-bpf -p PID "
+                                  "traces one that runs{}",
+                                  feature->hint, host.is_root ? "no capability" : "no root",
+                                  host.lacks_capabilities && !host.is_root
+                                      ? "\nhint: to trace this host without root, once: " + kernel::setcap_command()
+                                      : "")});
   }
   for (const std::int32_t pid : options.pids) {
     // /proc shows a process as root's if its user may not look into it.
@@ -56,7 +56,8 @@ Result<void> check_selection(const TraceOptions& options, const Invocation& invo
                                  .subject = std::to_string(pid),
                                  .why = is_hidden ? "it belongs to another user, and /proc does not show it"
                                                   : "it belongs to " + name_of_user(status.st_uid),
-                                 .hint = "without root, only processes of your own can be traced"});
+                                 .hint = host.is_root ? hint_for_capability("CAP_SYS_PTRACE", true)
+                                                      : "without root, only processes of your own can be traced"});
   }
   return {};
 }
@@ -84,6 +85,13 @@ std::string stacks_without_bpf_message(const StackOptions& options, bool sees_ke
   return text + "\n";
 }
 
+/// "without CAP_BPF"
+std::string missing_right(const kernel::HostFeatures& host) {
+  if (host.lacks_capabilities && !host.is_root) return "without root";
+  const std::string& missing = host.blocking()->name;
+  return missing.starts_with("CAP_") ? "without " + missing : "here";
+}
+
 }  // namespace
 
 int trace_without_bpf(const TraceOptions& options, const Invocation& invocation, const Tracing& tracing,
@@ -92,10 +100,13 @@ int trace_without_bpf(const TraceOptions& options, const Invocation& invocation,
   std::unique_ptr<kernel::PerfStacks> stacks;
   if (options.stacks.on_cpu) {
     // Its programs have capabilities, and the tracer gives its own up: the kernel would refuse each of them.
-    if (::geteuid() == 0)
-      return report(Error{.what = "cannot take stacks",
-                          .why = "as root without CAP_BPF the tracer may not sample programs of root",
-                          .hint = "give it CAP_BPF and CAP_PERFMON, or run it as the user whose programs these are"});
+    if (host.is_root) {
+      const kernel::Feature* const feature = host.blocking();
+      return report(
+          Error{.what = "cannot take stacks of root's programs without BPF",
+                .why = feature->name + ": " + feature->found,
+                .hint = feature->hint + "\nhint: those of another user's programs need none: run it as that user"});
+    }
     auto opened = kernel::PerfStacks::open(options.stacks.rate_hz);
     if (!opened) return report(opened.error());
     stacks = std::move(*opened);
@@ -111,7 +122,7 @@ int trace_without_bpf(const TraceOptions& options, const Invocation& invocation,
     say(
         fmt::format("rtev-bpf: scheduler events and threads' states are unknown {}\n"
                     "hint: rtev-bpf doctor says how to allow them; --sched off does without them\n",
-                    host.lacks_capabilities ? "without root" : "here"));
+                    missing_right(host)));
   if (*command) stop.accompany(**command);
   const SessionOptions session = session_options(options, invocation, tracing);
   raise_thread_priority(options.priority);

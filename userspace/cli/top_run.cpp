@@ -16,6 +16,7 @@
 #include "base/escape.hpp"
 #include "base/exit_status.hpp"
 #include "base/folding.hpp"
+#include "base/parse.hpp"
 #include "base/terminal.hpp"
 #include "cli/held_messages.hpp"
 #include "cli/input.hpp"
@@ -171,6 +172,17 @@ void replay(Display& display, const top::TerminalScreen& screen, const StopSigna
   }
 }
 
+/// Other tools take -i for the interval.
+Result<Input> open_input_of_top(const TopOptions& options, const Invocation& invocation) {
+  auto input = Input::open(options.input, options, invocation);
+  const bool is_number = parse_number<std::uint32_t>(options.input).has_value();
+  if (!input && (is_number || parse_duration(options.input)))
+    input.error().hint +=
+        fmt::format("\nhint: -i reads a recording; rtev-bpf top --interval {}{} shows figures of that time",
+                    options.input, is_number ? "s" : "");
+  return input;
+}
+
 int show_recording(const TopOptions& options, const Invocation& invocation) {
   // Before the rights are given up.
   auto screen = top::TerminalScreen::open();
@@ -178,7 +190,7 @@ int show_recording(const TopOptions& options, const Invocation& invocation) {
   HeldMessages messages;
   const std::unique_ptr<top::TerminalScreen> shown = std::move(*screen);
   const StopSignal stop;
-  auto input = Input::open(options.input, options, invocation);
+  auto input = open_input_of_top(options, invocation);
   if (!input) return report(input.error());
   Display display(*shown, {.sorted_by = options.sorted_by(),
                            .by_process = options.by_process,
@@ -211,7 +223,7 @@ int print_intervals(const TopOptions& options, const Invocation& invocation) {
     status = trace(options, invocation, {.sink = intervals, .output = **output, .is_full = is_enough});
   } else {
     survive_output_failures();
-    auto input = Input::open(options.input, options, invocation);
+    auto input = open_input_of_top(options, invocation);
     if (!input) return report(input.error());
     status = input->read(intervals, true);
   }

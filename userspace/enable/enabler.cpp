@@ -64,8 +64,8 @@ Result<Enabler> Enabler::start(const EnablerOptions& options) {
   if (!has_capability(CAP_SYS_PTRACE))
     return std::unexpected(Error{.what = "cannot switch events on or off",
                                  .why = "CAP_SYS_PTRACE is missing",
-                                 .hint = "run as root; in a container add the capability SYS_PTRACE. Without root, "
-                                         "rtev-bpf -- CMD starts a program with events on"});
+                                 .hint = hint_for_capability("CAP_SYS_PTRACE", ::geteuid() == 0) +
+                                         "\nhint: without it, rtev-bpf -- CMD starts a program with events on"});
   auto channel = helper::make_channel();
   if (!channel) return std::unexpected(std::move(channel.error()));
   const pid_t pid = ::fork();

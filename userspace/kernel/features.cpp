@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/capabilities.hpp"
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
 #include "base/unique_fd.hpp"
@@ -118,41 +119,55 @@ Feature check_lockdown(const HostRoots& roots) {
           "boot with lockdown=integrity, or without Secure Boot"};
 }
 
-std::uint64_t effective_capabilities(const HostRoots& roots) {
+/// What this process may do.
+struct Rights {
+  std::uint64_t capabilities = 0;
+  bool is_root = false;
+
+  bool has(unsigned capability) const { return (capabilities >> capability & 1) != 0; }
+};
+
+Rights rights_of(const HostRoots& roots) {
   const std::string status = read_text(roots.proc / "self/status");
-  return parse_leading_number<std::uint64_t>(line_value(status, "CapEff:"), 16).value_or(0);
+  // "Uid:  real  effective  ..."
+  std::string_view users = line_value(status, "Uid:");
+  users.remove_prefix(std::min(users.find('\t'), users.size()));
+  return {.capabilities = parse_leading_number<std::uint64_t>(line_value(status, "CapEff:"), 16).value_or(0),
+          .is_root = users.starts_with("\t0\t")};
 }
 
-Feature check_capability(const Capability& capability, std::uint64_t effective) {
-  const auto has = [&](unsigned bit) { return (effective >> bit & 1) != 0; };
+Feature check_capability(const Capability& capability, const Rights& rights) {
   std::string name(capability.name);
-  if (has(capability.bit)) return {std::move(name), ok, "held"};
-  if (capability.admin_suffices && has(CAP_SYS_ADMIN)) return {std::move(name), ok, "included in CAP_SYS_ADMIN"};
+  if (rights.has(capability.bit)) return {std::move(name), ok, "held"};
+  if (capability.admin_suffices && rights.has(CAP_SYS_ADMIN)) return {std::move(name), ok, "included in CAP_SYS_ADMIN"};
   return {std::move(name), capability.without, fmt::format("not held: {}", capability.loss),
-          fmt::format("run as root (sudo), in a container with --cap-add={}", capability.name.substr(4))};
+          hint_for_capability(capability.name, rights.is_root)};
 }
 
-Feature check_bpf(const BpfAbilities& abilities) {
+Feature check_bpf(const BpfAbilities& abilities, const Rights& rights) {
   if (abilities.error == 0) return {"BPF", ok, "programs can be loaded"};
   const bool is_refused = abilities.error == EPERM || abilities.error == EACCES || abilities.error == ENOSYS;
   return {"BPF", missing,
           fmt::format("programs cannot be loaded: {}", std::generic_category().message(abilities.error)),
-          is_refused ? "run as root on the host, not in a container that filters bpf(2)" : ""};
+          !is_refused      ? ""
+          : rights.is_root ? "bpf(2) was refused: it needs CAP_BPF, and a container may filter it (seccomp)"
+                           : "run as root on the host, not in a container that filters bpf(2)"};
 }
 
-Feature check_uprobes(const HostRoots& roots, const BpfAbilities& abilities, std::uint64_t effective) {
+Feature check_uprobes(const HostRoots& roots, const BpfAbilities& abilities, const Rights& rights) {
   if (abilities.uprobe_multi) return {"uprobes", ok, "uprobe_multi"};
   if (read_text(roots.sys / "bus/event_source/devices/uprobe/type").empty())
     return {"uprobes", degraded,
             "not available: start, pause and end of a ring are detected later, from the ring itself",
             "run a kernel built with CONFIG_UPROBE_EVENTS=y"};
-  if ((effective >> CAP_SYS_ADMIN & 1) == 0)
-    return {"uprobes", degraded, "through perf_event, which may need CAP_SYS_ADMIN", "run as root (sudo)"};
+  if (!rights.has(CAP_SYS_ADMIN))
+    return {"uprobes", degraded, "through perf_event, which may need CAP_SYS_ADMIN",
+            hint_for_capability("CAP_SYS_ADMIN", rights.is_root)};
   return {"uprobes", degraded, "through perf_event: detaching takes up to a second for each OCaml binary",
           "run Linux 6.6 or newer, which has uprobe_multi"};
 }
 
-Feature check_map_files(const HostRoots& roots) {
+Feature check_map_files(const HostRoots& roots, const Rights& rights) {
   std::string why = "no entries";
   std::error_code error;
   const fs::directory_iterator first{roots.proc / "self/map_files", error};
@@ -166,7 +181,7 @@ Feature check_map_files(const HostRoots& roots) {
   }
   const bool lacks_rights = code == EPERM || code == EACCES;
   return {"map_files", missing, fmt::format("links in /proc/PID/map_files cannot be opened: {}", why),
-          lacks_rights ? "run as root (sudo), with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN" : ""};
+          lacks_rights ? hint_for_capability("CAP_CHECKPOINT_RESTORE", rights.is_root) : ""};
 }
 
 Feature check_user_namespace(const HostRoots& roots) {
@@ -248,24 +263,26 @@ const Feature* HostFeatures::blocking() const {
 }
 
 HostFeatures inspect_host(const HostRoots& roots, const BpfAbilities& abilities) {
-  const std::uint64_t effective = effective_capabilities(roots);
+  const Rights rights = rights_of(roots);
   // Filters of system calls answer with one of these, sandboxes without bpf(2) with the last.
   const bool is_refused = abilities.error == EPERM || abilities.error == EACCES || abilities.error == ENOSYS;
-  HostFeatures host{.uprobe_multi = abilities.uprobe_multi, .denies_bpf = is_refused || has_own_pids(roots)};
+  HostFeatures host{.uprobe_multi = abilities.uprobe_multi,
+                    .is_root = rights.is_root,
+                    .denies_bpf = is_refused || has_own_pids(roots)};
   // Causes before their effects.
   host.features = {check_proc(roots),          check_kernel(roots),         check_btf(roots),
                    check_lockdown(roots),      check_user_namespace(roots), check_pid_namespace(roots),
                    check_time_namespace(roots)};
   const auto check = [&](const Capability& capability) {
-    host.features.push_back(check_capability(capability, effective));
+    host.features.push_back(check_capability(capability, rights));
     host.lacks_capabilities |= host.features.back().status != ok;
     host.denies_bpf |= host.features.back().status == missing;
   };
   std::ranges::for_each(bpf_capabilities, check);
   std::ranges::for_each(process_capabilities, check);
-  host.features.push_back(check_bpf(abilities));
-  host.features.push_back(check_uprobes(roots, abilities, effective));
-  host.features.push_back(check_map_files(roots));
+  host.features.push_back(check_bpf(abilities, rights));
+  host.features.push_back(check_uprobes(roots, abilities, rights));
+  host.features.push_back(check_map_files(roots, rights));
   host.features.push_back(check_file_limit(roots));
   return host;
 }
@@ -291,10 +308,10 @@ std::string setcap_command() {
 
 HostFeatures inspect_view(const HostRoots& roots) {
   HostFeatures host;
+  const Rights rights = rights_of(roots);
   host.features = {check_proc(roots), check_user_namespace(roots)};
-  for (const auto& capability : process_capabilities)
-    host.features.push_back(check_capability(capability, effective_capabilities(roots)));
-  host.features.push_back(check_map_files(roots));
+  for (const auto& capability : process_capabilities) host.features.push_back(check_capability(capability, rights));
+  host.features.push_back(check_map_files(roots, rights));
   add_pid_namespace(host, roots);
   return host;
 }

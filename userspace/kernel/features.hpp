@@ -41,7 +41,8 @@ struct HostFeatures {
   std::vector<Feature> features{};  ///< causes before their effects
   bool uprobe_multi = false;
   bool lacks_capabilities = false;  ///< of tracer_capabilities()
-  bool denies_bpf = false;          ///< this process cannot trace with BPF; others of this host may
+  bool is_root = false;
+  bool denies_bpf = false;  ///< this process cannot trace with BPF; others of this host may
 
   /// The first missing feature, or nullptr.
   const Feature* blocking() const;

@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -107,7 +108,8 @@ Error libbpf_error(int code, std::string what, std::string subject) {
   if (const std::string warnings = take_libbpf_warnings(); !warnings.empty())
     error.why += fmt::format(" ({})", warnings);
   if (code == EPERM || code == EACCES) {
-    error.hint = "run as root (sudo); rtev-bpf doctor shows what is missing";
+    error.hint = ::geteuid() == 0 ? "rtev-bpf doctor shows which rights this root lacks"
+                                  : "run as root (sudo); rtev-bpf doctor shows what is missing";
   } else if (code != EMFILE) {
     error.hint = "rtev-bpf doctor shows what this host allows";
   }

@@ -138,6 +138,18 @@ TEST_F(Features, NoCapabilitiesBlock) {
   EXPECT_THAT(feature("CAP_BPF").hint, HasSubstr("root"));
 }
 
+TEST_F(Features, RootThatLacksCapabilitiesIsNotToldToBecomeRoot) {
+  constexpr const char* without_bpf = "Uid:\t0\t0\t0\t0\nCapEff:\t0000010000080004\n";
+  write("proc/self/status", without_bpf);
+  EXPECT_TRUE(inspect().is_root);
+  EXPECT_EQ(blocking(), "CAP_BPF");
+  for (const Feature& each : inspect({.error = EPERM}).features)
+    EXPECT_THAT(each.hint, Not(HasSubstr("run as root"))) << each.name;
+  EXPECT_THAT(feature("CAP_BPF").hint, HasSubstr("--cap-add=BPF"));
+  write("proc/self/status", "Uid:\t0\t1000\t0\t1000\nCapEff:\t0000000000000000\n");
+  EXPECT_FALSE(inspect().is_root) << "the effective user counts";
+}
+
 TEST_F(Features, TheCapabilitiesOfATracerAreNamed) {
   EXPECT_THAT(tracer_capabilities(), testing::IsSupersetOf({"CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE"}));
   EXPECT_FALSE(inspect().lacks_capabilities);

@@ -41,11 +41,12 @@ std::string verdict(const kernel::HostFeatures& host, std::string_view setcap) {
     text += "  rtev-bpf pauses -i FILE  read a recording; also dump, convert and all other reports\n";
   }
   if (!host.lacks_capabilities) return text;
+  // A program's file cannot give root what root was started without.
   std::string container;
   for (const std::string_view name : kernel::tracer_capabilities())
     container.append(" --cap-add=").append(name.substr(4));
   // In a container they do not suffice.
-  if (blocking == nullptr || blocking->name.starts_with("CAP_"))
+  if (!host.is_root && (blocking == nullptr || blocking->name.starts_with("CAP_")))
     text += fmt::format("\nTo trace this host without root, once:\n  {}\n", escaped(setcap));
   return text + fmt::format("\nTo trace this host from a container:\n  --pid=host{}\n", container);
 }

@@ -94,10 +94,11 @@ struct PsOptions : ProcessOptions {
   bool quiet = false;
 };
 
-/// What cannot be seen, and how to see it.
-void print_notes(const kernel::HostFeatures& host, bool only_own) {
-  if (only_own)
-    say(fmt::format("rtev-bpf: only processes of {} are shown: to see others needs root\n", name_of_user(::geteuid())));
+/// What cannot be seen, and how to see it. `missing`: why processes of other users cannot; null: they can.
+void print_notes(const kernel::HostFeatures& host, const kernel::Feature* missing) {
+  if (missing != nullptr)
+    say(fmt::format("rtev-bpf: only processes of {} are shown: {}: {}\nhint: {}\n", name_of_user(::geteuid()),
+                    missing->name, missing->found, missing->hint));
   for (const kernel::Feature& feature : host.features) {
     if (feature.status == kernel::FeatureStatus::ok) continue;
     say(fmt::format("rtev-bpf: {}: {}\nhint: {}\n", feature.name, feature.found, feature.hint));
@@ -105,13 +106,13 @@ void print_notes(const kernel::HostFeatures& host, bool only_own) {
 }
 
 int run_ps(const PsOptions& options) {
-  kernel::HostFeatures host = kernel::inspect_view();
-  const bool only_own = host.blocking() != nullptr;
-  if (only_own) host = kernel::inspect_own_view();
+  const kernel::HostFeatures view = kernel::inspect_view();
+  const bool only_own = view.blocking() != nullptr;
+  const kernel::HostFeatures host = only_own ? kernel::inspect_own_view() : view;
   if (const kernel::Feature* feature = host.blocking())
     return report(
         {.what = "cannot inspect processes", .why = feature->name + ": " + feature->found, .hint = feature->hint});
-  if (!options.quiet) print_notes(host, only_own);
+  if (!options.quiet) print_notes(host, view.blocking());
   const auto helper = helper::HelperProcess::start(only_own ? helper::HelperProcess::Rights::all
                                                             : helper::HelperProcess::Rights::needed);
   if (!helper) return report(helper.error());
