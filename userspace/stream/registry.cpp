@@ -56,7 +56,21 @@ bool same_but_figures(const ProcessInfo& one, const ProcessInfo& other) {
 ProcessIndex Registry::add_process(ProcessInfo info) {
   const ProcessIndex index = next_index_++;
   name(processes_.emplace_hint(processes_.end(), index, Entry{.info = std::move(info)})->second.info);
+  mark_replaced(index);
   return index;
+}
+
+/// Marks the image that this one replaced by an exec. Most were added a moment before: children that run a program.
+void Registry::mark_replaced(ProcessIndex index) {
+  const auto added = processes_.find(index);
+  const ProcessInfo& info = added->second.info;
+  if (info.exec_generation == 0) return;
+  const auto before = std::find_if(std::make_reverse_iterator(added), processes_.rend(), [&](const auto& process) {
+    const ProcessInfo& other = process.second.info;
+    return other.pid == info.pid && other.start_ticks == info.start_ticks &&
+           other.exec_generation < info.exec_generation;
+  });
+  if (before != processes_.rend()) before->second.info.replaced = true;
 }
 
 /// Names also the others again that are called like it, now that there is one more of them.
@@ -95,7 +109,7 @@ void Registry::remember_retired(ProcessIndex index) {
   const auto oldest = processes_.find(most->second.front());
   most->second.pop_front();
   if (most->second.empty()) retired_.erase(most);
-  ++others_.count;
+  if (!oldest->second.info.replaced) ++others_.count;
   others_.words += oldest->second.info.words;
   processes_.erase(oldest);
 }
@@ -132,10 +146,12 @@ void Registry::remove_ring(std::uint32_t slot) {
 }
 
 void Registry::restore_process(ProcessIndex index, ProcessInfo info) {
-  const auto entry = processes_.try_emplace(index).first;
+  const auto [entry, is_new] = processes_.try_emplace(index);
   revive(index);
+  info.replaced = entry->second.info.replaced;
   entry->second.info = std::move(info);
   name(entry->second.info);
+  if (is_new) mark_replaced(index);
   next_index_ = std::max(next_index_, index + 1);
 }
 

@@ -2,6 +2,7 @@
 // Metadata of the stream: process images and ring files by the numbers that events carry.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -77,8 +78,9 @@ struct ProcessInfo {
   std::uint32_t exec_generation = 0;  ///< counts the execs seen
   std::string comm;
   std::string exe;
-  std::string script;  ///< of bytecode: see ProgramNames
-  std::string name;    ///< what people are shown, set by the Registry: see ShownNames; not in recordings
+  std::string script;     ///< of bytecode: see ProgramNames
+  std::string name;       ///< what people are shown, set by the Registry: see ShownNames; not in recordings
+  bool replaced = false;  ///< by an exec: another image of the process follows. Set by the Registry; not in recordings
   std::string runtime{ocaml_runtime};  ///< writer of its newest ring: OCaml's runtime, or a Producer's name
   std::string version;                 ///< of OCaml, e.g. "5.3"; empty if the binary does not contain it
   Family family = Family::since_5_3;
@@ -167,12 +169,16 @@ class Registry {
              return std::pair<ProcessIndex, const ProcessInfo&>(process.first, process.second.info);
            });
   }
-  /// Sums over the ended processes that are not kept.
+  /// Sums over the ended images that are not kept.
   struct Others {
-    std::uint64_t count = 0;
+    std::uint64_t count = 0;  ///< of processes: without images that were replaced
     Accounting words;
   };
   const Others& others() const { return others_; }
+  /// Processes that were ever known: a process is counted once, however many programs it ran.
+  std::uint64_t process_count() const {
+    return others_.count + static_cast<std::uint64_t>(std::ranges::count(processes(), false, &ProcessInfo::replaced));
+  }
 
   /// The stacks of samples. They outlive the processes they were taken of.
   StackTable& stacks() { return stacks_; }
@@ -209,6 +215,7 @@ class Registry {
   void place_ring(std::uint32_t slot, RingInfo info);
   void revive(ProcessIndex index);
   void name(ProcessInfo& info);
+  void mark_replaced(ProcessIndex index);
 
   std::map<ProcessIndex, Entry> processes_;
   std::map<std::uint32_t, std::deque<ProcessIndex>> retired_;  ///< by user; oldest first, without rings

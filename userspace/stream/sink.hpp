@@ -2,6 +2,7 @@
 // Interfaces of output formats (Sink) and of what they write to (Output).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -29,6 +30,8 @@ struct RunHeader {
   std::uint64_t shown_from_ns = 0;      ///< of a part of a recording that begins after start_ns; 0: none
   NotRecorded not_recorded{};
 
+  /// True if rings were read from their beginnings: then there are events from before the run.
+  bool reads_past() const { return std::ranges::find(command_line, "--history") != command_line.end(); }
   /// Where what is shown begins.
   std::uint64_t begin_ns() const { return shown_from_ns != 0 ? shown_from_ns : start_ns; }
 };

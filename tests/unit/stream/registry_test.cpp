@@ -65,6 +65,34 @@ TEST(Registry, FoldsTheOldestEndedProcessesAndNoRunningOnes) {
   EXPECT_EQ(registry.process(running).pid, 1);
 }
 
+TEST(Registry, CountsAProcessOnceForAllItsImages) {
+  Registry registry;
+  const auto add = [&](std::uint64_t start_ticks, std::uint32_t generation) {
+    ProcessInfo info = info_of(7);
+    info.start_ticks = start_ticks;
+    info.exec_generation = generation;
+    const ProcessIndex index = registry.add_process(info);
+    registry.retire_process(index);
+    return index;
+  };
+  const ProcessIndex first = add(1, 0), second = add(1, 1);
+  EXPECT_TRUE(registry.process(first).replaced);
+  EXPECT_FALSE(registry.process(second).replaced);
+  add(2, 0);  // another process of the same pid
+  EXPECT_EQ(registry.process_count(), 2u);
+  for (std::size_t i = 0; i < Registry::remembered; ++i) add(3 + i, 0);
+  EXPECT_EQ(registry.others().count, 2u) << "of three images";
+  EXPECT_EQ(registry.process_count(), Registry::remembered + 2);
+
+  Registry restored;
+  ProcessInfo image = info_of(7);
+  restored.restore_process(1, image);
+  image.exec_generation = 1;
+  restored.restore_process(2, image);
+  restored.restore_process(1, info_of(7));
+  EXPECT_EQ(restored.process_count(), 1u);
+}
+
 TEST(Registry, FoldsProcessesOfTheUserWithMostOfThem) {
   Registry registry;
   ProcessInfo honest = info_of(1);

@@ -319,7 +319,11 @@ LatencyReport Latency::report_of(LatencyReport::Span span, std::uint64_t from_ns
   report.all.merge(report.others);
   for (const auto& [index, entry] : processes_) {
     LatencyReport::Process process = report_of(index, entry, part, registry);
-    if (process.domains.empty()) continue;
+    if (process.domains.empty()) {
+      // It counts by the program that it ran later.
+      if (registry.process(index).replaced) --report.process_count;
+      continue;
+    }
     report.all.merge(process.figures);
     report.processes.push_back(std::move(process));
   }

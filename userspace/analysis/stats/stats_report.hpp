@@ -2,6 +2,7 @@
 // The report of `rtev-bpf stats` as data, as text and as JSON.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -127,10 +128,12 @@ struct StatsReport {
   std::vector<ProgramStats> programs{};  ///< of all processes; those with most GC time first
   bool by_process = false;               ///< texts have a row for each process, also where one program has many
   StatsFigures total;                    ///< of all processes; domain_ns sums up, wall_ns is how long was watched
-  std::uint64_t process_count = 0;
+  std::uint64_t process_count = 0;       ///< as they are listed: one is listed once for each program that it ran
+  std::uint64_t replaced = 0;            ///< of them: ended by an exec, so that the process is listed again
+  std::uint64_t distinct_processes() const { return process_count - std::min(replaced, process_count); }
   /// Nothing if there may have been others, whose events were not recorded.
   std::optional<std::uint64_t> known_process_count() const {
-    return known_count(process_count, not_recorded.has(EventKind::process));
+    return known_count(distinct_processes(), not_recorded.has(EventKind::process));
   }
   bool scheduler_seen = false;
   /// Switches that the kernel could not hand over: CPU times are not exact if there are any.

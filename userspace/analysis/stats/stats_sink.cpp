@@ -32,14 +32,16 @@ void Stats::header(const RunHeader& header) {
   run_realtime_ns_ = header.start_realtime_ns;
   start_ns_ = header.begin_ns();
   now_ns_ = std::max(now_ns_, start_ns_);
-  shown_from_ns_ = switches_since_ns_ = header.shown_from_ns;
+  // Else what has an earlier time did not happen then: programs write into rings what they like.
+  shown_from_ns_ = header.reads_past() ? header.shown_from_ns : start_ns_;
+  switches_since_ns_ = header.shown_from_ns;
 }
 
 void Stats::consume(const Batch& batch, const Registry& registry) {
   allocators_.consume(batch, registry);
   for (const Event& event : batch.events()) {
     add(event, batch, registry);
-    if (bytes_ > merge_at_bytes_ || ended_ > options_.ended_processes) merge_least();
+    if (bytes_ > merge_at_bytes_ || ended_ > options_.ended_processes) merge_least(registry);
   }
 }
 
@@ -144,7 +146,7 @@ void Stats::end_process(Process& process, std::int64_t status, const Event& even
 /// Merges ended processes, and domains of running ones, with the least time in the garbage collector, until a part of
 /// the memory is free again: each time costs as much as sorting all. Domain 0 of a running process comes last: it
 /// takes part in all collections, and so counts those of its process.
-void Stats::merge_least() {
+void Stats::merge_least(const Registry& registry) {
   struct Place {
     bool counts_collections;
     std::uint64_t gc_ns, events;
@@ -176,7 +178,7 @@ void Stats::merge_least() {
     const bool has_room = bytes_ <= options_.max_bytes / 4 * 3;
     if (has_room && ended_ <= options_.ended_processes * 3 / 4) break;
     if (!place.running && !place.retired) {
-      merge(*place.process);
+      merge(*place.process, registry.process(place.process->index).replaced);
     } else if (!has_room) {
       place.running ? place.process->merge(*place.running) : place.process->merge(*place.retired);
     }
@@ -186,7 +188,7 @@ void Stats::merge_least() {
 }
 
 /// Puts an ended process to the others.
-void Stats::merge(const Process& ended) {
+void Stats::merge(const Process& ended, bool replaced) {
   const ProcessStats stats = stats_of(ended, {});
   if (options_.on_unlisted) options_.on_unlisted(stats);
   other_processes_ += stats.figures;
@@ -201,6 +203,7 @@ void Stats::merge(const Process& ended) {
     program.unlisted_figures += stats.figures;
   }
   other_did_nothing_ += stats.did_nothing() ? 1 : 0;
+  other_replaced_ += replaced ? 1 : 0;
   ++other_process_count_;
   --ended_;
   if (last_process_ == &ended) last_process_ = nullptr;

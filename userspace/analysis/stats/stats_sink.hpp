@@ -71,8 +71,8 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   void add_process(const Event& event, const Batch& batch, const Registry& registry);
   void end_process(Process& process, std::int64_t status, const Event& event, const Batch& batch,
                    const Registry& registry);
-  void merge_least();
-  void merge(const Process& ended);
+  void merge_least(const Registry& registry);
+  void merge(const Process& ended, bool replaced);
   Process& process_at(ProcessIndex index, const Registry& registry, std::uint64_t time_ns);
   Process* known_process(ProcessIndex index);
   Process* process_of(std::int32_t pid);
@@ -107,13 +107,14 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   std::unordered_map<std::int32_t, ProcessIndex> images_;  ///< by pid, of those that run
   std::size_t ended_ = 0;                                  ///< processes that ended and are not merged
   std::uint64_t other_process_count_ = 0;
+  std::uint64_t other_replaced_ = 0;     ///< of them: see StatsReport
   std::uint64_t other_did_nothing_ = 0;  ///< of them
   StatsFigures other_processes_;
   std::unordered_map<std::string, ProgramStats> other_programs_;  ///< of these processes, by key
   std::string version_;
   std::uint64_t run_ns_ = 0, run_realtime_ns_ = 0;  ///< of the header
   std::uint64_t start_ns_ = 0;
-  std::uint64_t shown_from_ns_ = 0;      ///< of the header
+  std::uint64_t shown_from_ns_ = 0;      ///< earlier events make no time longer; 0: they do
   std::uint64_t now_ns_ = 0;             ///< newest time seen
   std::uint64_t switches_since_ns_ = 0;  ///< none are missing from then on
   std::uint64_t switches_dropped_ = 0;

@@ -72,7 +72,7 @@ struct Stats::Process {
 
   std::size_t& total_bytes;     ///< of all processes
   std::size_t bytes = 0;        ///< of this one
-  std::uint64_t shown_from_ns;  ///< as in RunHeader: what began before does not make the time of domains longer
+  std::uint64_t shown_from_ns;  ///< what began before does not make the time of domains longer
   ProcessIndex index = 0;
   ProcessStats stats;  ///< what does not come from domains
   bool ended = false;

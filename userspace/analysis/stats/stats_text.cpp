@@ -39,11 +39,12 @@ void add_heap_trend(TextBuffer& out, const Trend& heap) {
 
 /// "3 OCaml processes in 5.0s".
 void add_process_count(TextBuffer& out, const StatsReport& report) {
-  const std::uint64_t count = report.process_count;
+  const std::uint64_t count = report.distinct_processes();
   if (count == 0 && !report.known_process_count()) {
     out.add("no event of an OCaml process");
   } else {
     append(out, Counted{count, "OCaml process", "OCaml processes"});
+    if (count < report.process_count) print(out, ", which ran {} programs,", Grouped{report.process_count});
   }
   print(out, " in {}\n", Duration{report.total.wall_ns});
 }
@@ -422,16 +423,23 @@ class Screen {
   const std::unordered_set<std::string> grouped_ = report_.programs_of_one_row();
 };
 
-/// Returns how many did nothing and are left out.
+/// Returns how many processes did nothing and are left out.
 std::uint64_t leave_out_idle(StatsReport& report) {
   const auto idle = static_cast<std::uint64_t>(std::ranges::count_if(report.processes, &ProcessStats::did_nothing)) +
                     report.other_did_nothing;
   if (idle == report.process_count) return 0;
+  const std::uint64_t all = report.distinct_processes();
   std::erase_if(report.processes, [](const ProcessStats& process) { return process.did_nothing(); });
   report.process_count -= idle;
+  // Most of them are children that ran another program at once: that one is listed.
+  report.replaced = report.process_count - std::min(report.process_count, all);
   report.other_process_count -= report.other_did_nothing;
   report.other_did_nothing = 0;
-  return idle;
+  return all - report.distinct_processes();
+}
+
+void add_idle(TextBuffer& out, std::uint64_t left_out) {
+  if (left_out > 0) print(out, "without {} that ended without any event\n", Counted{left_out, "process", "processes"});
 }
 
 void add_left_out(TextBuffer& out, const StatsReport& report) {
@@ -443,9 +451,10 @@ void add_left_out(TextBuffer& out, const StatsReport& report) {
 }  // namespace
 
 std::string stats_sentences(StatsReport report) {
-  leave_out_idle(report);
+  const std::uint64_t left_out = leave_out_idle(report);
   TextBuffer out;
   Screen(out, report).add_sentences();
+  add_idle(out, left_out);
   add_left_out(out, report);
   return std::string{out.text()};
 }
@@ -457,8 +466,7 @@ std::string stats_text(StatsReport report, bool full, bool gc_tuning) {
     add_process_count(out, report);
     if (report.total.gc_ns > 0) add_utilization_table(out, report.utilization, report.run_ns, report.run_realtime_ns);
     add_sections(out, report);
-    if (left_out > 0)
-      print(out, "\nwithout {} that ended without any event\n", Counted{left_out, "process", "processes"});
+    if (left_out > 0) out.add('\n');
   } else {
     Screen screen(out, report);
     screen.add_sentences();
@@ -466,6 +474,7 @@ std::string stats_text(StatsReport report, bool full, bool gc_tuning) {
     if (!gc_tuning) screen.add_table();
   }
   if (gc_tuning) add_gc_tuning(out, report);
+  add_idle(out, left_out);
   add_left_out(out, report);
   if (report.switches_dropped > 0) {
     print(out, "warning: CPU times are lower bounds: the kernel dropped {}\n",

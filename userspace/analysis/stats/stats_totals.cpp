@@ -155,6 +155,7 @@ StatsReport Stats::report(const Registry& registry) {
       .by_process = options_.by_process,
       .total = other_processes_,
       .process_count = processes_.size() + other_process_count_,
+      .replaced = other_replaced_,
       .scheduler_seen = scheduler_seen_,
       .switches_dropped = switches_dropped_,
       .utilization = options_.utilization ? utilization_.windows_at(now_ns_) : std::vector<WindowUtilization>(),
@@ -173,6 +174,7 @@ StatsReport Stats::report(const Registry& registry) {
   for (const Process& process : processes_ | std::views::values) {
     ProcessStats stats = stats_of(process, intervals);
     set_left_out(stats.figures.missing);  // also of one without a domain
+    report.replaced += registry.process(process.index).replaced ? 1 : 0;
     report.total += stats.figures;
     if (!stats.did_nothing()) {
       std::string key = program_key(stats.exe, stats.comm);

@@ -65,16 +65,12 @@ void ChromeSink::summary(const RunSummary& summary, const Registry& registry) {
   builder_.finish(summary.end_ns, registry);
 
   Accounting words = registry.others().words;
-  std::uint64_t processes = registry.others().count;
-  for (const ProcessInfo& info : registry.processes()) {
-    ++processes;
-    words += info.words;
-  }
+  for (const ProcessInfo& info : registry.processes()) words += info.words;
   event_.start_metadata("rtev_summary", cpus_pid, cpus_pid);
   JsonWriter& json = event_.json();
   json.member("end", summary.end_ns);
   add_counts(json, summary);
-  json.member("processes", processes);
+  json.member("processes", registry.process_count());
   add_words(json, words, !summary.complete);
   event_.finish();
   out_.cut(out_.size() - ChromeEvent::separator.size());

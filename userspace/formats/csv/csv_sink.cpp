@@ -409,7 +409,7 @@ void CsvSink::add_run(const RunSummary& summary, const Registry& registry) {
   add("tracer_cpu_ns", summary.own_cpu_ns);
   row.kind = "run";
   row.name = header_.version;
-  row.value = csv_number(registry.others().count) + std::ranges::distance(registry.processes());
+  row.value = csv_number(registry.process_count());
   row.unit = "processes";
   row.state = summary.complete ? done : "truncated";
   write(row);

@@ -19,13 +19,14 @@ constexpr std::size_t max_rows = 20;
 
 struct Total {
   std::uint64_t processes = 0;
+  std::uint64_t programs = 0;  ///< that they ran: some ran several
   Accounting words;
 };
 
 Total total_of(const Registry& registry) {
-  return {
-      .processes = registry.others().count + static_cast<std::uint64_t>(std::ranges::distance(registry.processes())),
-      .words = words_of_all(registry)};
+  return {.processes = registry.process_count(),
+          .programs = registry.others().count + static_cast<std::uint64_t>(std::ranges::distance(registry.processes())),
+          .words = words_of_all(registry)};
 }
 
 /// How the headline ends. `is_lacking`: lines that say more follow.
@@ -107,10 +108,10 @@ std::vector<const ProcessInfo*> rows_of(const Registry& registry) {
 
 /// The processes without a row.
 void add_rest(TextBuffer& out, const Total& total, const std::vector<const ProcessInfo*>& rows) {
-  if (total.processes == rows.size()) return;
+  if (total.programs == rows.size()) return;
   Accounting shown;
   for (const ProcessInfo* const info : rows) shown += info->words;
-  print(out, "        and {} more, with {}", Grouped{total.processes - rows.size()},
+  print(out, "        and {} more, with {}", Grouped{total.programs - rows.size()},
         Counted{total.words.events - shown.events, "event", "events"});
   for (const auto& [figure, what] : {std::pair{&Accounting::lost, "lost"}, std::pair{&Accounting::corrupt, "corrupt"},
                                      std::pair{&Accounting::unread, "unread"}}) {

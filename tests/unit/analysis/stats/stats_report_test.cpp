@@ -263,9 +263,55 @@ TEST_F(StatsReportTest, ProcessesThatDidNothingAreLeftOut) {
     EXPECT_EQ(screen, text(false));
   }
   EXPECT_EQ(stats_sentences(few.report(world.registry)), stats_sentences(stats.report(world.registry)));
-  EXPECT_THAT(text(), HasSubstr("\nwithout 11 processes that ended without any event\n"));
-  EXPECT_THAT(text(false), Not(HasSubstr("without any event")));
+  for (const bool full : {false, true})
+    EXPECT_THAT(text(full), HasSubstr("\nwithout 11 processes that ended without any event\n"));
   EXPECT_EQ(json()["total"]["processes"], 12);
+}
+
+TEST_F(StatsReportTest, AForgedTimeBeforeTheRunMakesNoTimeLonger) {
+  constexpr std::uint64_t start = 1'000'000'000'000;
+  stats.header({.version = "1", .start_ns = start});
+  process(start + 10, ProcessAction::exec);
+  life(5, Lifecycle::domain_spawn);
+  span(5, 10, "major");
+  span(start + 20, start + 30, "major");
+  stats.summary({.start_ns = start, .end_ns = start + 1000}, world.registry);
+  const nlohmann::json report = json(), server = report["processes"][0];
+  EXPECT_EQ(report["start_ns"], start);
+  EXPECT_LE(report["total"]["wall_ns"], 1000);
+  EXPECT_LE(server["wall_ns"], 1000);
+  EXPECT_LE(server["domains"][0]["wall_ns"], 1000);
+}
+
+TEST_F(StatsReportTest, TimesBeforeTheRunCountWhereThePastIsRead) {
+  stats.header({.version = "1", .command_line = {"rtev-bpf", "stats", "--history"}, .start_ns = 10'000});
+  span(1000, 2000, "major");
+  process(10'100, ProcessAction::found);
+  EXPECT_EQ(json()["processes"][0]["wall_ns"], 9'100);
+}
+
+TEST_F(StatsReportTest, AProcessIsCountedOnceForAllItsPrograms) {
+  // A build tool whose children write events, or none, before they run a compiler.
+  const auto add = [&](std::int32_t child, std::uint32_t generation, bool has_events, std::uint64_t time) {
+    ProcessInfo info = World::default_info();
+    info.pid = child;
+    info.exec_generation = generation;
+    info.comm = generation == 0 ? "dune" : "ocamlopt";
+    const ProcessIndex index = world.registry.add_process(info);
+    process(time, generation == 0 ? ProcessAction::fork : ProcessAction::exec, index, 0);
+    if (has_events)
+      feed(Events(world.registry.add_ring({.process = index})).add(time + 1, EventKind::begin, phase("major")));
+    process(time + 2, ProcessAction::exit, index, generation == 0 ? exit_by_exec : 0);
+  };
+  for (const std::int32_t child : {1, 2}) {
+    const auto time = static_cast<std::uint64_t>(child) * 100;
+    add(child, 0, child == 1, time);
+    add(child, 1, true, time + 10);
+  }
+  EXPECT_EQ(world.registry.process_count(), 3u) << "with the server";
+  EXPECT_EQ(json()["total"]["processes"], 2);
+  EXPECT_THAT(text(false), HasSubstr("2 OCaml processes, which ran 3 programs, in"));
+  EXPECT_THAT(text(false), Not(HasSubstr("ended without any event"))) << "each had some";
 }
 
 TEST_F(StatsReportTest, ShortTextListsTheDomainsOfOneProcess) {
