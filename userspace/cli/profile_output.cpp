@@ -34,6 +34,7 @@ int run_profile(const AnalysisOptions& options, const Invocation& invocation, Pr
                 const std::function<std::string(const ProfileReport& report)>& report_text) {
   auto output = open_output(options.output);
   if (!output) return report(output.error());
+  profile.of_recording = !options.input.empty();
   profile.input = input_argument(options.input);
   profile.full = options.full;
   profile.max_keys = options.memory_limit / 4 / bytes_per_key;

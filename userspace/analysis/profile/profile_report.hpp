@@ -111,7 +111,8 @@ struct ProfileReport {
   SampleKind kind = SampleKind::on_cpu;
   ProfileBy by = ProfileBy::function;
   std::optional<SpanCondition> in{};  ///< the samples of SampleSide::inside lie in these
-  std::string input{};                ///< a recording as an argument of a shell; empty: none
+  bool of_recording = false;
+  std::string input{};  ///< the recording as an argument of a shell; empty: none, or it has no such name
   bool full = false;
   WeightUnit unit = WeightUnit::ns;
   SampleValues all{};

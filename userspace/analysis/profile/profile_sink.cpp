@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <tuple>
 
 #include "analysis/gc_stacks.hpp"
@@ -73,8 +74,11 @@ void Profile::consume(const Batch& batch, const Registry& registry) {
         break;
       case EventKind::process:
         // The registry forgets processes that ended long ago.
-        if (const auto record = batch.payload_as<ProcessRecord>(event); record && processes_.contains(record->process))
-          describe(record->process, registry);
+        if (const auto record = batch.payload_as<ProcessRecord>(event)) {
+          if (processes_.contains(record->process)) describe(record->process, registry);
+          if (event.id == static_cast<std::uint16_t>(ProcessAction::exit))
+            end_cpu_time(registry.process(record->process).pid, event.time);
+        }
         break;
       default:
         break;
@@ -210,11 +214,22 @@ void Profile::count_cpu_time(const Event& event, const Batch& batch) {
   if (samples_of_kind_[static_cast<std::size_t>(options_.kind)] > 0) return;
   const auto change = batch.payload_as<SchedSwitch>(event);
   if (!change) return;
-  if (const auto since = on_cpu_since_.find(change->cpu); since != on_cpu_since_.end()) {
-    if (change->prev.tracked && event.time > since->second) cpu_ns_ += event.time - since->second;
-    on_cpu_since_.erase(since);
+  if (const auto running = running_.find(change->cpu); running != running_.end()) {
+    if (change->prev.tracked) cpu_ns_ += event.time - std::min(event.time, running->second.since_ns);
+    running_.erase(running);
   }
-  if (change->next.tracked && on_cpu_since_.size() < max_cpus) on_cpu_since_.emplace(change->cpu, event.time);
+  if (change->next.tracked && running_.size() < max_cpus)
+    running_.emplace(change->cpu, OnCpu{.since_ns = event.time, .pid = change->next.pid});
+}
+
+/// The switch to the next thread is not seen after the exit of a process.
+void Profile::end_cpu_time(std::int32_t pid, std::uint64_t time_ns) {
+  std::erase_if(running_, [&](const auto& each) {
+    const OnCpu& thread = each.second;
+    if (thread.pid != pid) return false;
+    cpu_ns_ += time_ns - std::min(time_ns, thread.since_ns);
+    return true;
+  });
 }
 
 void Profile::counter(const Event& event, const Registry& registry) {
@@ -249,6 +264,7 @@ ProfileReport Profile::report(const Registry& registry) const {
                        .kind = options_.kind,
                        .by = options_.by,
                        .in = options_.in,
+                       .of_recording = options_.of_recording,
                        .input = options_.input,
                        .full = options_.full,
                        .unknown_process = unknown_process_,
@@ -260,11 +276,11 @@ ProfileReport Profile::report(const Registry& registry) const {
                        .tree = CallTree(registry.stacks()),
                        .labels = labels_,
                        .other_names = {other_names_.begin(), other_names_.end()}};
-  report.process_count =
-      registry.others().count + static_cast<std::uint64_t>(std::ranges::distance(registry.processes()));
+  report.process_count = registry.process_count();
   report.cpu_ns = cpu_ns_;
   report.switches_seen = switches_seen_;
-  for (const auto& [cpu, since_ns] : on_cpu_since_) report.cpu_ns += last_ns_ - std::min(last_ns_, since_ns);
+  for (const OnCpu& thread : running_ | std::views::values)
+    report.cpu_ns += last_ns_ - std::min(last_ns_, thread.since_ns);
   add_entries(report, registry);
   const LargeBlockNodes blocks = large_blocks(report.tree, registry.stacks());
   for (const ProfileEntry& entry : report.entries) {

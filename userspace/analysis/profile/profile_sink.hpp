@@ -27,6 +27,7 @@ struct ProfileOptions {
   ProfileBy by = ProfileBy::function;
   std::optional<SpanCondition> in{};               ///< compare the samples in these spans with the others
   std::uint64_t min_weight = 0;                    ///< samples that stand for less are left out: short sleeps
+  bool of_recording = false;                       ///< ProfileReport::of_recording
   std::string input{};                             ///< ProfileReport::input
   bool full = false;                               ///< ProfileReport::full
   std::size_t max_keys = std::size_t{1} << 18;     ///< different samples that are counted apart
@@ -73,6 +74,7 @@ class Profile final : public Sink, private DomainActivity::Observer {
                const DomainActivity::Domain* domain, const Registry& registry);
   void counter(const Event& event, const Registry& registry);
   void count_cpu_time(const Event& event, const Batch& batch);
+  void end_cpu_time(std::int32_t pid, std::uint64_t time_ns);
   std::uint32_t label_of(const DomainActivity::Domain* domain, const Sample& sample, const Registry& registry);
   std::uint32_t label(std::string name);
   void on_span_end(ProcessIndex process, std::uint16_t domain, const OpenSpan& span, std::uint64_t time_ns,
@@ -99,7 +101,11 @@ class Profile final : public Sink, private DomainActivity::Observer {
   std::map<DomainKey, Allocated> allocated_;
   std::set<std::string> other_names_;
   std::array<std::uint64_t, 3> samples_of_kind_{};
-  std::map<std::uint32_t, std::uint64_t> on_cpu_since_;  ///< traced threads, by CPU
+  struct OnCpu {
+    std::uint64_t since_ns;
+    std::int32_t pid;
+  };
+  std::map<std::uint32_t, OnCpu> running_;  ///< traced threads, by CPU
   std::uint64_t cpu_ns_ = 0;
   std::uint64_t unknown_process_ = 0, dropped_ = 0;
   bool switches_seen_ = false;

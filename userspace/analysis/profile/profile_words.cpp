@@ -130,14 +130,16 @@ void add_no_samples(TextBuffer& out, const ProfileReport& report) {
     text.add(": no OCaml process was seen");
   } else {
     const Counted processes{report.process_count, "OCaml process", "OCaml processes"};
-    if (report.cpu_ns > 0)
+    if (report.of_recording)
+      text.add(": the recording holds no stacks");
+    else if (report.cpu_ns > 0)
       print(text, ": {} used {} of CPU time", processes, Duration{report.cpu_ns});
     else if (report.switches_seen)
       print(text, ": no thread of {} was seen to run", processes);
     else
       print(text, ": there are no scheduler events, so it is unknown whether threads of {} ran", processes);
-    if (!report.input.empty())
-      text.add("\nhint: a recording has those that were taken: record with --stacks");
+    if (report.of_recording)
+      text.add("\nhint: rtev-bpf record --stacks takes them");
     else if (report.kind == SampleKind::allocation)
       text.add("\nhint: programs without symbols (stripped) have none");
     else if (report.kind == SampleKind::on_cpu && report.switches_seen)

@@ -87,8 +87,18 @@ TEST_F(ProfileReportTest, WithoutSamplesItSaysWhatWasSeen) {
   EXPECT_THAT(
       profile_text(report()),
       HasSubstr("no samples of CPU time: 1 OCaml process used 7.00ms of CPU time\nhint: rtev-bpf profile --off-cpu"));
-  make({.input = "x.fxt"});
-  EXPECT_THAT(profile_text(report()), HasSubstr("hint: a recording has those that were taken: record with --stacks"));
+  change.prev = {};
+  change.next.tracked = true;
+  change.next.pid = world.registry.process(world.process).pid;
+  feed(Events(0).add_record(300 * ms, EventKind::sched_switch, change));
+  feed(Events(0).add_record(301 * ms, EventKind::process,
+                            ProcessRecord{.process = world.process, .peer = 0, .detail = 0},
+                            static_cast<std::uint16_t>(ProcessAction::exit)));
+  feed(Events(0).add(400 * ms, EventKind::user_unit, 0));
+  EXPECT_THAT(profile_text(report()), HasSubstr("used 8.00ms of CPU time")) << "not until the end of the run";
+  make({.of_recording = true});
+  EXPECT_EQ(profile_text(report()),
+            "no samples of CPU time: the recording holds no stacks\nhint: rtev-bpf record --stacks takes them\n");
   make({.kind = SampleKind::allocation});
   EXPECT_THAT(allocs_text(report()), HasSubstr(" ran\nhint: programs without symbols"));
   world.registry = Registry();
