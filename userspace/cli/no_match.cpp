@@ -169,9 +169,20 @@ std::string no_event_message(const EventFilter& filter) {
       meant.push_back("'" + escaped(*name) + "'");
   }
   std::string hint = meant.empty() ? "" : fmt::format("did you mean {}? ", fmt::join(meant, ", "));
+  if (!filter.has_seen_any())
+    return fmt::format("rtev-bpf: no event matches {}: there was none of any kind\n{}", fmt::join(quoted, ", "),
+                       hint.empty() ? "" : "hint: " + hint.substr(0, hint.size() - 1) + '\n');
   const std::string seen = seen_names(filter.others());
   hint += seen.empty() ? fmt::format("kinds are {}", fmt::join(EventFilter::all_kinds(), ", ")) : "seen: " + seen;
   return fmt::format("rtev-bpf: no event matches {}\nhint: {}\n", fmt::join(quoted, ", "), hint);
+}
+
+std::string no_stacks_message(std::uint64_t stacks, std::string_view format) {
+  if (stacks == 0) return {};
+  return fmt::format(
+      "rtev-bpf: the format {} holds no stacks: {} are left out\n"
+      "hint: fxt holds all of them, pftrace those of CPU time; rtev-bpf profile writes flame graphs\n",
+      format, Counted{stacks, "stack sample", "stack samples"});
 }
 
 std::string mistyped_kind_note(std::string_view list) {

@@ -38,6 +38,9 @@ std::string missed_run_message(const RunSpan& run, const std::string& subject);
 /// After the stream, if a word of --events matched none of its events; else empty.
 std::string no_event_message(const EventFilter& filter);
 
+/// What a file in a format without stacks lacks of a stream with them; empty if there are none.
+std::string no_stacks_message(std::uint64_t stacks, std::string_view format);
+
 /// Before the stream, if a name in the list of --events is like a kind; else empty. It may be right nevertheless.
 std::string mistyped_kind_note(std::string_view list);
 

@@ -77,6 +77,9 @@ OutputFacts StreamWriter::facts() const {
 void StreamWriter::print_summary(const RunSummary& summary, const Registry& registry, bool full,
                                  const OutputFacts& facts) const {
   say(summary_text(summary, registry, full, facts));
+  const std::uint64_t stacks = summary.events[static_cast<std::size_t>(EventKind::sample)];
+  // With --events they may have been left out.
+  if (!info_of(format_).has_stacks && filter_ == nullptr) say(no_stacks_message(stacks, info_of(format_).name));
   if (filter_ != nullptr) say(no_event_message(filter_->filter()));
   if (seen_ != nullptr) say(no_thread_message(*seen_));
 }

@@ -36,6 +36,7 @@ constexpr FormatInfo table[] = {
      .purpose = "long pauses, long spans and processes, the rest summed up each second",
      .hint = "a line for what matters",
      .is_binary = false,
+     .has_stacks = true,
      .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
        return std::make_unique<BriefSink>(output, BriefOptions{.min_ns = options.min_ns,
                                                                .threads = options.threads,
@@ -48,6 +49,7 @@ constexpr FormatInfo table[] = {
      .purpose = "one line per event, for people",
      .hint = "one line per event",
      .is_binary = false,
+     .has_stacks = true,
      .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
        return std::make_unique<TextSink>(
            output, TextOptions{.color = options.color, .min_ns = options.min_ns, .all_frames = options.all_frames});
@@ -58,6 +60,7 @@ constexpr FormatInfo table[] = {
      .purpose = "one JSON object per line, for programs",
      .hint = "one JSON object per line, e.g. for jq",
      .is_binary = false,
+     .has_stacks = true,
      .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
        return std::make_unique<JsonlSink>(output, options.label);
      }},
@@ -67,6 +70,7 @@ constexpr FormatInfo table[] = {
      .purpose = "the recording, for -i, dump, convert and ui.perfetto.dev",
      .hint = "rtev-bpf dump shows it, pauses -i analyses it, https://ui.perfetto.dev opens it",
      .is_binary = true,
+     .has_stacks = true,
      .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
        return std::make_unique<FxtSink>(output, FxtSink::Options{.max_held_ns = options.max_held_ns});
      }},
@@ -76,6 +80,7 @@ constexpr FormatInfo table[] = {
      .purpose = "Chrome's trace events, for chrome://tracing and ui.perfetto.dev",
      .hint = "open it in https://ui.perfetto.dev or chrome://tracing",
      .is_binary = false,
+     .has_stacks = false,
      .make = [](Output& output, const SinkOptions&) -> std::unique_ptr<Sink> {
        return std::make_unique<ChromeSink>(output);
      }},
@@ -85,6 +90,7 @@ constexpr FormatInfo table[] = {
      .purpose = "Perfetto's format, for ui.perfetto.dev and trace_processor",
      .hint = "open it in https://ui.perfetto.dev",
      .is_binary = true,
+     .has_stacks = true,
      .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
        return std::make_unique<PerfettoSink>(output, PerfettoOptions{.flush_interval_ns = options.max_held_ns});
      }},
@@ -94,6 +100,7 @@ constexpr FormatInfo table[] = {
      .purpose = "a row for each pause, phase, span and figure, for databases",
      .hint = "contrib/ has tables and queries for ClickHouse and DuckDB",
      .is_binary = false,
+     .has_stacks = false,
      .make = [](Output& output, const SinkOptions& options) -> std::unique_ptr<Sink> {
        return std::make_unique<CsvSink>(output, options.label);
      }},

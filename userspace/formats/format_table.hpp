@@ -37,6 +37,7 @@ struct FormatInfo {
   std::string_view purpose;                    ///< for --help
   std::string_view hint;                       ///< what to do with a file that was written
   bool is_binary;                              ///< not for terminals
+  bool has_stacks;                             ///< or leaves out that any are left out: brief
   std::unique_ptr<Sink> (*make)(Output&, const SinkOptions&);
 };
 

@@ -33,23 +33,31 @@ bool is_chrome(std::string_view bytes) {
   return bytes.starts_with("{\"");
 }
 
-std::unexpected<Error> is_export(const std::string& name, std::string_view format) {
-  return std::unexpected(
-      Error{.what = "cannot read",
-            .subject = name,
-            .why = fmt::format("it is an export in {}; only recordings in .fxt can be read back", format),
-            .hint = "give the .fxt it was made from, or record to a .fxt file (rtev-bpf record -o FILE.fxt)"});
+/// A message whose first fields are of type and unit of its samples, which are numbers; those of a packet of Perfetto
+/// are not.
+bool is_pprof(std::string_view bytes) {
+  return bytes.starts_with("\n\x04\x08") || bytes.starts_with("\n\x02\x08");
+}
+
+bool is_html(std::string_view bytes) {
+  bytes.remove_prefix(std::min(bytes.find_first_not_of(" \r\n\t"), bytes.size()));
+  return bytes.starts_with("<!doctype html") || bytes.starts_with("<!DOCTYPE html");
+}
+
+/// What a file is that only looks like a recording: by its first bytes. Empty for others.
+std::string_view export_kind(std::string_view bytes) {
+  if (bytes.starts_with(R"({"type":"header")") || bytes.starts_with(R"({"ts":)")) return "an export in JSON lines";
+  if (bytes.starts_with(R"({"type":")") && bytes.contains(R"(","schema":)")) return "a report in JSON";
+  if (bytes.starts_with(R"({"$schema":"https://www.speedscope)")) return "a profile for speedscope";
+  if (is_chrome(bytes)) return "an export in Chrome's JSON";
+  if (is_html(bytes)) return "a page (HTML)";
+  if (is_pprof(bytes)) return "a profile in pprof's format";
+  if (is_perfetto(bytes)) return "an export in Perfetto's format";
+  if (bytes.starts_with("PERFILE2")) return "a recording of perf";
+  return {};
 }
 
 }  // namespace
-
-FileKind file_kind(std::string_view first_bytes) {
-  if (first_bytes.starts_with(fxt_magic)) return FileKind::recording;
-  if (first_bytes.starts_with(R"({"type":"header")") || first_bytes.starts_with(R"({"ts":)")) return FileKind::jsonl;
-  if (is_chrome(first_bytes)) return FileKind::chrome;
-  if (is_perfetto(first_bytes)) return FileKind::perfetto;
-  return FileKind::unknown;
-}
 
 Result<std::optional<RecordingFile>> RecordingFile::open(UniqueFd fd, const std::string& name) {
   Handle file(::gzdopen(fd.get(), "rb"));
@@ -62,19 +70,16 @@ Result<std::optional<RecordingFile>> RecordingFile::open(UniqueFd fd, const std:
   auto got = recording.read(first);
   if (!got) return std::unexpected(std::move(got.error()));
   recording.first_bytes_ = *got;
-  switch (file_kind(*got)) {
-    case FileKind::recording:
-      return recording;
-    case FileKind::jsonl:
-      return is_export(name, "JSON lines");
-    case FileKind::chrome:
-      return is_export(name, "Chrome's JSON");
-    case FileKind::perfetto:
-      return is_export(name, "Perfetto's format");
-    case FileKind::unknown:
-      break;
-  }
-  return std::nullopt;
+  if (got->starts_with(fxt_magic)) return recording;
+  const std::string_view kind = export_kind(*got);
+  if (kind.empty()) return std::nullopt;
+  const std::string_view stacks = kind.contains("profile") ? "--stacks " : "";
+  return std::unexpected(
+      Error{.what = "cannot read",
+            .subject = name,
+            .why = fmt::format("it is {}; only recordings in .fxt can be read back", kind),
+            .hint = fmt::format(
+                "give the .fxt it was made from, or record to a .fxt file (rtev-bpf record {}-o FILE.fxt)", stacks)});
 }
 
 /// The next bytes, as many as fit; none at the end.

@@ -4,7 +4,6 @@
 
 #include <zlib.h>
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,12 +16,6 @@
 #include "stream/sink.hpp"
 
 namespace rtev {
-
-/// What a file holds. Only a recording is read; the exports are recognised to name them in an error.
-enum class FileKind : std::uint8_t { unknown, recording, jsonl, chrome, perfetto };
-
-/// By the first bytes of a file; 16 are enough.
-FileKind file_kind(std::string_view first_bytes);
 
 /// A recording that is read once, from its beginning to its end. Its content is not trusted. One thread.
 class RecordingFile {

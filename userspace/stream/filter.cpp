@@ -70,6 +70,7 @@ std::vector<std::string> EventFilter::unmatched() const {
 
 bool EventFilter::accepts(const Event& event, const Registry& registry) {
   const bool is_kind = kinds_[static_cast<std::size_t>(event.kind)];
+  has_seen_any_ = true;
   bool accepted = is_kind;
   // A name is matched also where events of its kind are accepted anyway.
   const bool needs_name = is_kind ? unmatched_ != 0 : !names_.empty() || !has_accepted_;

@@ -43,6 +43,8 @@ class EventFilter {
   /// Words that matched no event so far: those that are names, and if no event at all was accepted those that are
   /// kinds, too.
   std::vector<std::string> unmatched() const;
+  /// Whether there were events at all, accepted or not.
+  bool has_seen_any() const { return has_seen_any_; }
   using Names = std::map<std::string_view, std::set<std::string, std::less<>>>;  ///< by the word for their kind
   static constexpr std::size_t max_others = 256;                                 ///< names
   /// Some names of events that were not accepted while a word was unmatched: of user events whatever programs made
@@ -63,6 +65,7 @@ class EventFilter {
   std::vector<bool> matched_;       ///< by name of names_
   std::size_t unmatched_ = 0;       ///< names that are not matched_
   bool has_accepted_ = false;       ///< an event that is no loss
+  bool has_seen_any_ = false;
   Names others_;
   std::unordered_set<std::string, Hash, std::equal_to<>> remembered_;      ///< all names in others_
   std::vector<std::size_t> patterns_;                                      ///< those with wildcards, by index

@@ -95,18 +95,31 @@ TEST(Messages, NameWhatAListOfEventsCouldHaveMeant) {
   auto filter = EventFilter::parse("usr,none*");
   ASSERT_TRUE(filter);
   const std::string kinds = "kinds are phase, counter, alloc, lifecycle, user, process, switch, wakeup, sample\n";
-  EXPECT_EQ(no_event_message(*filter), "rtev-bpf: no event matches 'usr', 'none*'\nhint: did you mean user? " + kinds);
+  EXPECT_EQ(no_event_message(*filter),
+            "rtev-bpf: no event matches 'usr', 'none*': there was none of any kind\nhint: did you mean user?\n");
   for (const Event& event : events.batch().events()) filter->accepts(event, world.registry);
   EXPECT_EQ(no_event_message(*filter),
             "rtev-bpf: no event matches 'usr', 'none*'\nhint: did you mean user? seen: phase minor; user "
             "\"re\\x1Bquest\"\n");
-  EXPECT_EQ(no_event_message(EventFilter::parse("user").value()), "rtev-bpf: no event matches 'user'\nhint: " + kinds);
+  EXPECT_EQ(no_event_message(EventFilter::parse("minor*").value()),
+            "rtev-bpf: no event matches 'minor*': there was none of any kind\n");
+  filter = EventFilter::parse("user");
+  test::Events lost{world.slot};
+  lost.add_record(1, EventKind::lost, Loss{.words = 1, .from_ns = 0, .to_ns = 1});
+  filter->accepts(lost.batch().events()[0], world.registry);
+  EXPECT_EQ(no_event_message(*filter), "rtev-bpf: no event matches 'user'\nhint: " + kinds);
   world.user_names = {{1, "request"}};
   filter = EventFilter::parse("wakeup,requst,mnior");
   for (const Event& event : events.batch().events()) filter->accepts(event, world.registry);
   EXPECT_EQ(no_event_message(*filter),
             "rtev-bpf: no event matches 'wakeup', 'requst', 'mnior'\n"
             "hint: did you mean 'request', 'minor'? seen: phase minor; user \"request\"\n");
+}
+
+TEST(Messages, SayWhichStacksAFormatLeavesOut) {
+  EXPECT_EQ(no_stacks_message(0, "chrome"), "");
+  EXPECT_THAT(no_stacks_message(2, "chrome"),
+              testing::HasSubstr("chrome holds no stacks: 2 stack samples are left out\n"));
 }
 
 TEST(Messages, ListFewOfManyEventNames) {

@@ -147,9 +147,17 @@ TEST_F(RecordingFileTest, SurvivesDamagedFiles) {
 
 TEST_F(RecordingFileTest, RefusesExportsAndNamesTheirFormat) {
   const std::pair<std::string, std::string> exports[] = {
-      {in_format<JsonlSink>(), "JSON lines"},   {in_format<ChromeSink>(), "Chrome"},
-      {in_format<PerfettoSink>(), "Perfetto"},  {"{\"traceEvents\":[]}", "Chrome"},
-      {"[ {\"ph\":\"i\",\"ts\":1}]", "Chrome"}, {std::string("\n\x02\x40\x01", 4), "Perfetto"}};
+      {in_format<JsonlSink>(), "JSON lines"},
+      {in_format<ChromeSink>(), "Chrome"},
+      {in_format<PerfettoSink>(), "Perfetto"},
+      {"{\"traceEvents\":[]}", "Chrome"},
+      {"[ {\"ph\":\"i\",\"ts\":1}]", "Chrome"},
+      {std::string("\n\x02\x40\x01", 4), "Perfetto"},
+      {"\n\x04\x08\x01\x10\x02", "a profile in pprof's format"},
+      {R"({"$schema":"https://www.speedscope.app/file-format-schema.json"})", "a profile for speedscope"},
+      {"\n<!doctype html>\n<html>", "a page"},
+      {R"({"type":"stats","schema":1})", "a report"},
+      {"PERFILE2", "a recording of perf"}};
   for (const auto& [bytes, format] : exports) {
     for (const std::string& file : {bytes, gzip_compressed(bytes)}) {
       const Read back = read(file);
