@@ -32,9 +32,22 @@ std::optional<std::chrono::nanoseconds> parse_time(std::string_view text, double
   static constexpr std::array<UnitSuffix, 8> units{
       {{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}};
   constexpr double century_ns = 100 * 365.25 * 24 * 3600e9;
-  const auto ns = parse_quantity(text, units, least_ns, century_ns);
-  if (!ns) return std::nullopt;
-  return std::chrono::nanoseconds(std::llround(*ns));
+  constexpr std::string_view digits = "0123456789.";
+  double sum_ns = 0, last_unit_ns = century_ns;
+  do {
+    const std::size_t number = std::min(text.find_first_not_of(digits, 1), text.size());
+    const std::size_t end = std::min(text.find_first_of(digits, number), text.size());
+    const bool is_only = sum_ns == 0 && end == text.size();
+    const auto unit = std::ranges::find(units, text.substr(number, end - number), &UnitSuffix::name);
+    const auto part = parse_quantity(text.substr(0, end), units, 0, century_ns);
+    // "1h30m": each unit is smaller than the one before, and none is left out.
+    if (!part || (!is_only && (unit->name.empty() || unit->factor >= last_unit_ns))) return std::nullopt;
+    sum_ns += *part;
+    last_unit_ns = unit->factor;
+    text.remove_prefix(end);
+  } while (!text.empty());
+  if (sum_ns < least_ns || sum_ns > century_ns) return std::nullopt;
+  return std::chrono::nanoseconds(std::llround(sum_ns));
 }
 
 }  // namespace

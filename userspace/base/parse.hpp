@@ -36,8 +36,8 @@ std::string_view take_until(std::string_view& text, char separator);
 /// Removes the next word, which blanks separate, from the front; empty at the end.
 std::string_view take_word(std::string_view& text);
 
-/// A duration such as "500ms": a decimal number with ns, us, ms, s, m or h; seconds without a unit. Nothing for other
-/// text and outside of 1 ns to 100 years.
+/// A duration such as "500ms" or "1h30m": decimal numbers with ns, us, ms, s, m or h; one number without a unit is of
+/// seconds. Nothing for other text and outside of 1 ns to 100 years.
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
 
 /// The same, but it needs a unit: a limit of "5" that means 5 ms would be one of 5 s.

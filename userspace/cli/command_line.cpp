@@ -189,6 +189,8 @@ std::optional<std::string> value_hint(const Subcommand& subcommand, std::string_
     const auto time = meant_time(value);
     return time ? std::optional(fmt::format("{} -d {}", command, *time)) : std::nullopt;
   }
+  if (text.starts_with("--to:") && command == "rtev-bpf convert")
+    return command + " FILE -o OTHER: the suffix of OTHER says the format, or -f does; --to is a time";
   // As strace -f.
   const bool is_no_word = value.starts_with('-') || value.contains('/');
   if (text.starts_with("--format:")) return foreign_hint(subcommand, is_no_word ? "-ff" : value);

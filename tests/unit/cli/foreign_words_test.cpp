@@ -98,6 +98,13 @@ TEST(ForeignWords, GetTheCommandThatIsMeant) {
       {{"trace", "out.fxt", "./prog"}, "rtev-bpf record -o FILE.fxt -- CMD, or rtev-bpf -- CMD to see its events now"},
       {{"gc-stats", "./prog"}, "rtev-bpf stats, or rtev-bpf latency --olly as olly prints it"},
       {{"script"}, "rtev-bpf dump FILE"},
+      {{"profile", "--folded"}, "rtev-bpf profile -o FILE.folded"},
+      {{"profile", "-f", "folded"}, "rtev-bpf profile -o FILE.folded"},
+      {{"convert", "a.fxt", "-f", "folded", "-o", "x"}, "rtev-bpf profile -o FILE.folded"},
+      {{"hist"}, "rtev-bpf latency --full shows percentiles, rtev-bpf agent has histograms"},
+      {{"latency", "--histogram"}, "rtev-bpf latency --full shows percentiles, rtev-bpf agent has histograms"},
+      {{"convert", "a.fxt", "--to", "perfetto"},
+       "rtev-bpf convert FILE -o OTHER: the suffix of OTHER says the format, or -f does; --to is a time"},
       {{"annotate"}, "rtev-bpf profile --by line"},
       {{"-V"}, "rtev-bpf --version"},
   };
