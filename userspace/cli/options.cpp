@@ -146,9 +146,9 @@ std::vector<CLI::Option*> add_window_options(CLI::App& app, Window& window) {
   };
   app.option_defaults()->group("Selection");
   CLI::Option* const from = add("--from", window.from,
-                                "of a recording only what is not before this: seconds since its beginning, or a time "
+                                "of a recording leave out what is before this: seconds since its beginning, or a time "
                                 "of day such as 14:03:22.125");
-  CLI::Option* const to = add("--to", window.to, "of a recording only what is not after this");
+  CLI::Option* const to = add("--to", window.to, "of a recording leave out what is after this");
   CLI::Option* const around = add("--around", window.around, "of a recording only the 100 ms before and after this");
   around->excludes(from)->excludes(to);
   return {from, to, around};
@@ -421,12 +421,12 @@ void add_analysis_options(CLI::App& app, AnalysisOptions& options, StackUse stac
 void add_compare_options(CLI::App& app, CompareOptions& options) {
   const ArgumentValues values{.suffixes = {".fxt", ".fxt.gz"}};
   set_values(app,
-             *app.add_option("A", options.before, "a recording (.fxt; - for stdin) of before the change")
+             *app.add_option("A", options.before, "a recording (.fxt; - for stdin), made before the change")
                   ->check(not_empty())
                   ->required(),
              values);
   set_values(app,
-             *app.add_option("B", options.after, "a recording of after the change")->check(not_empty())->required(),
+             *app.add_option("B", options.after, "a recording, made after the change")->check(not_empty())->required(),
              values);
   add_name_option(app, options.names);
   add_time_option(app, "-d,--duration", options.duration,
@@ -434,8 +434,8 @@ void add_compare_options(CLI::App& app, CompareOptions& options) {
   add_window_options(app, options.window);
   app.remove_option(app.get_option("--around"));  // too short to compare
   app.get_option("--from")->description(
-      "of each recording only what is not before this: seconds since its beginning. Leaves out how programs start");
-  app.get_option("--to")->description("of each recording only what is not after this");
+      "of each recording leave out what is before this, e.g. the start of programs: seconds since its beginning");
+  app.get_option("--to")->description("of each recording leave out what is after this");
   add_report_output(app, options);
   app.option_defaults()->group("Other");
   app.add_flag("-q,--quiet", options.quiet, "print errors only");
@@ -445,7 +445,7 @@ void add_compare_options(CLI::App& app, CompareOptions& options) {
 void add_rows_option(CLI::App& app, bool& by_process) {
   app.option_defaults()->group(output_group);
   add_choice<bool>(app, "--by", by_process, {{"program", false}, {"process", true}},
-                   fmt::format("what has a row or a sentence\n"
+                   fmt::format("a row or a sentence for each program, or for each process\n"
                                "program (default): the processes of a program together, if there are more than {}\n"
                                "process: each process",
                                max_single_processes));

@@ -75,6 +75,10 @@ std::string input_argument(const std::string& input) {
   return std::ranges::any_of(input, is_odd) ? std::string() : "'" + input + "'";
 }
 
+std::string text_about(const Registry& registry, std::string text) {
+  return registry.process_count() > 0 ? std::move(text) : "no OCaml process was seen\n";
+}
+
 int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,
             const std::function<std::string(const Registry& registry)>& report_of,
             std::function<LimitedDurations()> limited, bool samples_threads) {

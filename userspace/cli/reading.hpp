@@ -20,6 +20,9 @@ int copy(const CopyOptions& options, const Invocation& invocation, Format otherw
 /// The name of a file as an argument in a shell, for hints; empty if the input is none that can be read again.
 std::string input_argument(const std::string& input);
 
+/// The text of a report, unless there was no process that it could be about.
+std::string text_about(const Registry& registry, std::string text);
+
 /// Feeds the sink from options.input, or by tracing if that is empty. At the end, while processes can still be named,
 /// `report` is called once and what it returns is written. Limits apply to what `limited` returns after that, without
 /// it to pauses. `samples_threads`: see Tracing. Returns the exit status.

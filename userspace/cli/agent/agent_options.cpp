@@ -34,9 +34,10 @@ void add_metrics_options(CLI::App& app, const std::shared_ptr<AgentOptions>& opt
                     accept_group,
                     "how processes are grouped: {a|b} is a, or b where a process has no a "
                     "(default: {service|workload|unit|exe})");
-  add_number_option<std::size_t>(app, "--max-groups", options->metrics.max_groups, 1, 1000,
-                                 "count programs of further groups as \"other\" (default: 50; a group has some 200 "
-                                 "series). Users have equal shares");
+  add_number_option<std::size_t>(
+      app, "--max-groups", options->metrics.max_groups, 1, 1000,
+      "keep at most N groups, and count programs of all others as \"other\" (default: 50; each has some 200 "
+      "series). Users have equal shares");
   const auto add_globs = [&app](const std::string& name, std::vector<std::string>& globs, const std::string& help) {
     app.add_option(name, globs, help)->type_name("GLOB,...")->delimiter(',')->expected(1)->take_all();
   };

@@ -10,10 +10,11 @@ namespace rtev::cli {
 namespace {
 
 constexpr const char* allocs_footer =
-    "A stack is taken whenever half of a minor heap is used up, which costs a program next to nothing. What is "
-    "allocated there at that moment is the sample, so the figures have two biases. A loop whose sizes divide the minor "
-    "heap meets it at the same place again and again. And the domain that first fills its heap makes all domains "
-    "collect: shares are those within each domain, times the bytes that its counter says.\n"
+    "A stack is taken whenever half of a minor heap is used up, which costs a program next to nothing. The "
+    "sample is what is allocated at that moment. So the figures have two biases. A loop whose allocations divide half "
+    "a minor heap without a rest is always sampled at the same place. And the first domain that fills its heap makes "
+    "all domains collect, so that the others are sampled less: the samples of each domain are scaled to the bytes that "
+    "its counter says.\n"
     "Blocks of more than 256 words go into the major heap directly. Counters say how much that is. Stacks on a CPU say "
     "where most of the time of such allocations is spent.\n"
     "\n"

@@ -40,7 +40,7 @@ Subcommand add_doctor_command(CLI::App& root) {
       "switched on.");
   add_pid_option(*app, options->pids);
   app->get_option("--pid")->description(
-      "only what it takes to switch the events of this process on, and what of it is missing; repeatable");
+      "check only whether the events of this process can be switched on, and what is missing for that; repeatable");
   app->option_defaults()->group("Output");
   add_json_option(*app, options->json);
   app->get_option("--format")->excludes("--pid");

@@ -40,10 +40,9 @@ struct EnableOptions : ProcessOptions {
 };
 
 constexpr const char* enable_footer =
-    "A program that was started without OCAML_RUNTIME_EVENTS_START writes no events. enable has its runtime start "
-    "them, "
-    "as the program itself could, without a restart: see the section of that name in the manual for what is written to "
-    "its memory, and for what is looked at before. disable switches them off again.\n"
+    "A program that was started without OCAML_RUNTIME_EVENTS_START writes no events. enable makes its runtime start "
+    "them, as the program itself could, without a restart. SWITCHING EVENTS ON in rtev-bpf(8) says what is written to "
+    "its memory, and what is checked before. disable switches them off again.\n"
     "\n"
     "Exit status: 0 if the events of all these programs are on, else 1.";
 
@@ -222,7 +221,7 @@ Subcommand add_enable_command(CLI::App& root) {
   CLI::App* const app = add(root, "enable", "switch events on in running programs, without a restart", *options);
   app->footer(enable_footer);
   app->get_option("--duration")->description("how long to wait for programs that sleep (default: 10s)");
-  app->add_flag("--dry-run", options->dry_run, "write nothing; print what it takes, and what of it is missing");
+  app->add_flag("--dry-run", options->dry_run, "change nothing; print what is needed, and what of that is missing");
   app->add_flag("--allow-confined", options->allow_confined,
                 "also programs with a filter of system calls or a security profile: if its rules do not allow a "
                 "program to make its ring, the program ends");

@@ -65,7 +65,9 @@ int run_spans(const LatencyCommandOptions& options, const Invocation& invocation
                .full = options.full});
   const int status = analyse(
       options, invocation, spans, **output,
-      [&](const Registry&) { return options.json ? spans.report_json() : spans.report_text(); },
+      [&](const Registry& registry) {
+        return options.json ? spans.report_json() : text_about(registry, spans.report_text());
+      },
       [&] { return spans.limited(); });
   // As for names of programs: of what is recorded a pattern that matches nothing is an error.
   const bool matches_none = !options.input.empty() && spans.limited().all.empty();

@@ -38,8 +38,9 @@ int run_pauses(const PausesCommandOptions& options, const Invocation& invocation
                  .longest_only = options.top.has_value(),
                  .input = input_argument(options.input),
                  .max_bytes = options.memory_limit / 16});
-  return analyse(options, invocation, pauses, **output,
-                 [&](const Registry&) { return options.json ? pauses.report_json() : pauses.report_text(); });
+  return analyse(options, invocation, pauses, **output, [&](const Registry& registry) {
+    return options.json ? pauses.report_json() : text_about(registry, pauses.report_text());
+  });
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ Subcommand add_snap_command(CLI::App& root) {
   auto socket = std::make_shared<std::string>();
   CLI::App* const app = root.add_subcommand("snap", "have a running recorder write what it keeps");
   app->footer(snap_footer);
-  app->add_option("--socket", *socket, "of the recorder, if several are running")->type_name("PATH");
+  app->add_option("--socket", *socket, "the socket of the recorder to ask, if several are running")->type_name("PATH");
   return {.app = app, .run = [socket](const Invocation&) { return run_snap(*socket); }};
 }
 

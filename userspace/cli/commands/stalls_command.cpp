@@ -47,7 +47,9 @@ int run_stalls(const StallsCommandOptions& options, const Invocation& invocation
                  .input = input_argument(options.input)});
   return analyse(
       options, invocation, stalls, **output,
-      [&](const Registry&) { return options.json ? stalls.report_json() : stalls.report_text(); },
+      [&](const Registry& registry) {
+        return options.json ? stalls.report_json() : text_about(registry, stalls.report_text());
+      },
       [&] { return stalls.limited(); }, samples_threads);
 }
 
@@ -55,7 +57,7 @@ int run_stalls(const StallsCommandOptions& options, const Invocation& invocation
 
 Subcommand add_stalls_command(CLI::App& root) {
   auto options = std::make_shared<StallsCommandOptions>();
-  CLI::App* const app = root.add_subcommand("stalls", "find what keeps event loops from their next wait for events");
+  CLI::App* const app = root.add_subcommand("stalls", "find what blocks event loops");
   app->footer(stalls_footer);
   add_number_option<std::size_t>(*app, "--top", options->top, 1, Stalls::max_stalls,
                                  "list the N longest stalls (default: up to 10)");

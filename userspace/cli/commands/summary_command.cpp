@@ -33,7 +33,7 @@ int run_summary(const SummaryCommandOptions& options, const Invocation& invocati
                    .full = options.full,
                    .max_bytes = options.memory_limit / 4});
   return analyse(options, invocation, summary, **output, [&](const Registry& registry) {
-    return options.json ? summary.report_json(registry) : summary.report_text(registry);
+    return options.json ? summary.report_json(registry) : text_about(registry, summary.report_text(registry));
   });
 }
 

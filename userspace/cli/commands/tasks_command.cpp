@@ -39,7 +39,9 @@ int run_tasks(const TasksCommandOptions& options, const Invocation& invocation) 
                .input = input_argument(options.input)});
   return analyse(
       options, invocation, tasks, **output,
-      [&](const Registry&) { return options.json ? tasks.report_json() : tasks.report_text(); },
+      [&](const Registry& registry) {
+        return options.json ? tasks.report_json() : text_about(registry, tasks.report_text());
+      },
       [&] { return tasks.limited(); });
 }
 

@@ -36,7 +36,7 @@ Subcommand add_top_command(CLI::App& root) {
   add_number_option<std::uint64_t>(*app, "-n,--frames", options->max_intervals, 1, UINT32_MAX,
                                    "with -b: end after N intervals (processes by name: --name)");
   add_time_option(*app, "--interval", options->interval,
-                  "figures are of this time, and are shown as often (default: 1s)");
+                  "show new figures after each TIME, of that time (default: 1s)");
   add_choice<std::string>(
       *app, "--sort", options->sort,
       [] {
