@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
 #include <string>
 
 #include "attacker.hpp"
@@ -28,10 +29,66 @@ void become_dumpable_stranger(const Directory& dir) {
   ::prctl(PR_SET_DUMPABLE, 1);
 }
 
+constexpr unsigned longest_lock_s = 20;  // who waits for it cannot be killed
+
 int open_silent(const SilentMount& mount) {
   const int file = ::open((mount / "file").c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) fail("cannot open a file");
   return file;
+}
+
+/// Locks a directory: its names are written to a page that never comes.
+void lock_directory(const SilentMount& mount, const std::string& path) {
+  void* const page = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, open_silent(mount), 0);
+  if (page == MAP_FAILED) fail("mmap");
+  const pid_t reader = fork_dependent();
+  if (reader == 0) {
+    ::syscall(SYS_getdents64, ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), page, page_bytes);
+    ::_exit(1);
+  }
+  while (state_of(reader) == 'R') ::poll(nullptr, 0, 1);
+  if (state_of(reader) == 'Z') fail("the directory is not locked");
+}
+
+/// Locks /proc/PID: rename(2) locks both directories, the upper one first, before the kernel looks at rights.
+void lock_process(const SilentMount& mount, const std::string& pid) {
+  const std::string process = "/proc/" + pid;
+  lock_directory(mount, process + "/task");
+  const pid_t renamer = fork_dependent();
+  if (renamer == 0) {
+    ::rename((process + "/task/none").c_str(), (process + "/none").c_str());
+    ::_exit(1);
+  }
+  while (state_of(renamer) != 'D') {
+    if (state_of(renamer) == 'Z') fail("the process is not locked");
+    ::poll(nullptr, 0, 1);
+  }
+}
+
+/// Of /proc/PID/stat.
+struct Ancestry {
+  std::string name, parent;
+};
+Ancestry ancestry_of(const std::string& pid) {
+  std::ifstream stat("/proc/" + pid + "/stat");
+  Ancestry found;
+  std::string number, state;
+  stat >> number >> found.name >> state >> found.parent;
+  return found;
+}
+
+/// Empty if there is none.
+std::string find_worker() {
+  const std::string name = "(rtev-enabler)";
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string pid = entry.path().filename();
+    const Ancestry worker = ancestry_of(pid);
+    if (worker.name != name) continue;
+    // The supervisor is a child of the tracer, and the worker has children.
+    const Ancestry supervisor = ancestry_of(worker.parent);
+    if (supervisor.name == name && ancestry_of(supervisor.parent).name != name) return pid;
+  }
+  return {};
 }
 
 bool await_go() {
@@ -100,16 +157,31 @@ int locked_directory(const Directory& dir) {
   become_stranger(dir);
   const Directory rings = dir / "rings";
   std::filesystem::create_directory(rings);
-  void* const page = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, open_silent(mount), 0);
-  if (page == MAP_FAILED) fail("mmap");
-  const pid_t reader = fork_dependent();
-  if (reader == 0) {
-    // The directory is locked while its names are written to a page that never comes.
-    ::syscall(SYS_getdents64, ::open(rings.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), page, page_bytes);
-    ::_exit(1);
-  }
-  while (state_of(reader) == 'R') ::poll(nullptr, 0, 1);
-  if (state_of(reader) == 'Z') fail("the directory is not locked");
+  lock_directory(mount, rings);
+  return end_all(repeat([] {}, 1));
+}
+
+int locked_process(const Directory& dir) {
+  const SilentMount mount(dir / "mount");
+  mount.serve(::getpid());
+  become_stranger(dir);
+  std::string pid;
+  std::ifstream(dir / "plan") >> pid;
+  ::alarm(longest_lock_s);
+  lock_process(mount, pid);
+  return end_all(repeat([] {}, 1));
+}
+
+int locked_worker(const Directory& dir) {
+  const SilentMount mount(dir / "mount");
+  mount.serve(::getpid());
+  become_stranger(dir);
+  say("ready");
+  std::string worker;
+  while (worker.empty()) worker = find_worker();
+  ::alarm(longest_lock_s);
+  lock_process(mount, worker);
+  say(("locked " + worker).c_str());
   return end_all(repeat([] {}, 1));
 }
 

@@ -71,6 +71,8 @@ constexpr auto attacks = std::to_array<Attack>({
     {"locked-journal", locked_journal},
     {"crashing-words", crashing_words},
     {"locked-directory", locked_directory},
+    {"locked-process", locked_process},
+    {"locked-worker", locked_worker},
     {"silent-flags", silent_flags},
     {"locked-when-asked", locked_when_asked},
     {"misblamed-wait", misblamed_wait},

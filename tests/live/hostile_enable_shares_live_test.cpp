@@ -98,13 +98,16 @@ class SilentEnableLive : public HostileEnableSharesLive {
   }
 };
 
-/// Processes of the tool that wait uninterruptibly.
+/// Whether it waits uninterruptibly.
+bool is_hung(const std::string& pid) {
+  std::ifstream stat("/proc/" + pid + "/stat");
+  const std::string text(std::istreambuf_iterator<char>(stat), {});
+  return text.contains(") D ");
+}
+
+/// Processes of the tool.
 std::ptrdiff_t hung_children_of(pid_t pid) {
-  return std::ranges::count_if(family_of(pid), [](pid_t child) {
-    std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
-    const std::string text(std::istreambuf_iterator<char>(stat), {});
-    return text.contains(") D ");
-  });
+  return std::ranges::count_if(family_of(pid), [](pid_t child) { return is_hung(std::to_string(child)); });
 }
 
 TEST_F(SilentEnableLive, DirectoriesThatDoNotAnswerCostAUserOnly) {
@@ -124,6 +127,34 @@ TEST_F(SilentEnableLive, DirectoriesThatDoNotAnswerCostAUserOnly) {
   enable.line_with(switched_on(victim));
   for (const Process& process : attackers) enable.error_with(left_alone(process));
   EXPECT_LE(hung_children_of(enable.pid()), most_left);
+}
+
+TEST_F(SilentEnableLive, ALockOfAProcesssDirectoryKeepsNobodyWaiting) {
+  covers("enable", "a program whose directory in /proc another user keeps locked: `ps`, `enable -n`, `enable`");
+  const fs::path own = make_directory("own", nobody);
+  Process victim = dozing(victim_user);
+  std::ofstream(own / "plan") << victim.pid();
+  Process attacker(silent_attack("locked-process", own), "ready");
+  victim.go();
+  EXPECT_THAT(run_tool({"ps"}).out, HasSubstr("dozing"));
+  EXPECT_THAT(run_tool({"enable", "--dry-run", "-n", "dozing-*"}).out, HasSubstr(switched_on(victim)));
+  const Outcome outcome = run(enabling({victim.pid()}));
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_TRUE(attacker.running()) << "one of them waited until the lock was gone";
+}
+
+TEST_F(SilentEnableLive, ALockOfTheWorkersDirectoryIsBlamedOnNobody) {
+  covers("enable", "a user who locks the directory in /proc of the process that looks into programs");
+  const fs::path own = make_directory("own", nobody);
+  Process attacker(silent_attack("locked-worker", own), "ready");
+  Tracer tracer({"--enable", "-n", "dozing-*", "--events", "process"});
+  const std::string worker = attacker.line_with("locked").substr(std::string("locked ").size());
+  Process victim = dozing(victim_user);
+  victim.go();
+  EXPECT_THAT(tracer.process().line_with(R"("result":)"), HasSubstr(R"("result":"done")"));
+  EXPECT_TRUE(poll_until([&worker] { return !is_hung(worker); }, std::chrono::seconds(5)));
+  tracer.interrupt();
+  EXPECT_TRUE(attacker.running()) << "it waited until the lock was gone";
 }
 
 TEST_F(SilentEnableLive, AProgramThatBecomesRootsIsStillItsUsers) {

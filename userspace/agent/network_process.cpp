@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <memory>
@@ -20,6 +18,7 @@
 #include "base/child_end.hpp"
 #include "base/restarts.hpp"
 #include "helper/channel.hpp"
+#include "helper/helper_process.hpp"
 #include "session/confinement.hpp"
 
 namespace rtev::agent {
@@ -36,17 +35,6 @@ struct FreeBase {
 void limit(int resource, rlim_t most) {
   const rlimit value{.rlim_cur = most, .rlim_max = most};
   ::setrlimit(static_cast<__rlimit_resource>(resource), &value);
-}
-
-/// What else is open is none of its business.
-void close_others(int channel, int listener) {
-  std::array<int, 3> kept{STDERR_FILENO, channel, std::max(listener, STDERR_FILENO)};
-  std::ranges::sort(kept);
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    const auto first = static_cast<unsigned>(kept.at(i)) + 1;
-    const unsigned last = i + 1 < kept.size() ? static_cast<unsigned>(kept.at(i + 1)) - 1 : ~0U;
-    if (first <= last) ::close_range(first, last, 0);
-  }
 }
 
 /// Until the tracer closes the channel.
@@ -102,7 +90,7 @@ Result<NetworkProcess> NetworkProcess::start(NetworkOptions options) {
   if (pid < 0) return errno_error(errno, "cannot start the process that serves metrics");
   if (pid == 0) {
     channel->first.reset();
-    close_others(channel->second.get(), options.listener.get());
+    helper::close_but({channel->second.get(), options.listener.get()});  // what else is open is none of its business
     supervise(channel->second.get(), std::move(options));
   }
   return NetworkProcess(std::move(channel->first), pid);

@@ -13,10 +13,11 @@
 
 #include "base/clock.hpp"
 #include "base/parse.hpp"
+#include "base/proc_files.hpp"
 
 namespace rtev {
 
-BlockedTime::BlockedTime() : schedstat_(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)), last_(read()) {}
+BlockedTime::BlockedTime() : schedstat_(open_proc("/proc/thread-self/schedstat", O_RDONLY)), last_(read()) {}
 
 std::uint64_t BlockedTime::take() {
   const Times now = read(), before = std::exchange(last_, now);

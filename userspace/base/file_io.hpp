@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "base/proc_files.hpp"
 #include "base/unique_fd.hpp"
 
 namespace rtev {
@@ -34,7 +35,7 @@ inline std::optional<std::string> read_small_file(const UniqueFd& file, std::siz
   return text;
 }
 inline std::optional<std::string> read_small_file(const std::filesystem::path& path, std::size_t limit) {
-  return read_small_file(UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)), limit);
+  return read_small_file(open_proc(path, O_RDONLY), limit);
 }
 
 /// Number of bytes written, and the errno of the error after them; 0 if all were written.

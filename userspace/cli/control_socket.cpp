@@ -18,6 +18,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/proc_files.hpp"
 #include "cli/own_directory.hpp"
 #include "session/command/sudo_user.hpp"
 
@@ -75,7 +76,7 @@ std::vector<std::string> socket_names(const std::string& directory) {
 bool is_running(const std::string& name) {
   const std::size_t begin = name.find('-') + 1;
   const std::string pid = name.substr(begin, name.size() - begin - suffix.size());
-  return ::access(("/proc/" + pid).c_str(), F_OK) == 0;
+  return static_cast<bool>(open_proc("/proc/" + pid, O_PATH));
 }
 
 bool may_ask(int client, uid_t user) {

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/capabilities.hpp"
+#include "base/proc_files.hpp"
 #include "cli/messages.hpp"
 #include "cli/trace_run.hpp"
 #include "helper/closers.hpp"
@@ -47,7 +48,9 @@ Result<void> check_selection(const TraceOptions& options, const Invocation& invo
   for (const std::int32_t pid : options.pids) {
     // /proc shows a process as root's if its user may not look into it.
     struct stat status{};
-    const bool is_shown = ::stat(fmt::format("/proc/{}", pid).c_str(), &status) == 0;
+    const std::string path = fmt::format("/proc/{}", pid);
+    const auto [directory, name] = proc_place(path);
+    const bool is_shown = ::fstatat(directory, name, &status, 0) == 0;
     // With hidepid /proc shows users only their own ones.
     const bool is_hidden = !is_shown && errno == ENOENT && ::kill(pid, 0) != 0 && errno == EPERM;
     const bool is_own = is_shown && (status.st_uid == ::geteuid() || has_capability(CAP_SYS_PTRACE));

@@ -18,6 +18,7 @@
 
 #include "base/escape.hpp"
 #include "base/parse.hpp"
+#include "base/proc_files.hpp"
 #include "session/command/sudo_user.hpp"
 
 namespace rtev::cli {
@@ -127,8 +128,7 @@ Result<UniqueFd> open_found(const UniqueFd& found, const std::string& path, uid_
   struct stat status{};
   if (::fstat(found.get(), &status) != 0) return failed(errno, path, use);
   if (auto good = check(status, path, user, use); !good) return std::unexpected(std::move(good.error()));
-  const std::string same = fmt::format("/proc/self/fd/{}", found.get());
-  UniqueFd fd(::open(same.c_str(), use.access | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  UniqueFd fd = open_proc(fmt::format("/proc/self/fd/{}", found.get()), use.access | O_NONBLOCK);
   if (!fd && errno == ENXIO && S_ISFIFO(status.st_mode))
     return refused("it is a fifo from which no program reads", "start the reader first", path, use);
   if (!fd) return failed(errno, path, use);

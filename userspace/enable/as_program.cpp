@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "enable/as_program.hpp"
 
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <poll.h>
@@ -12,11 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 
 #include "base/capabilities.hpp"
+#include "base/proc_files.hpp"
 #include "helper/channel.hpp"
+#include "helper/helper_process.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -27,24 +29,14 @@ std::atomic<int> unanswered = 0;
 
 bool is_own_user_namespace(std::uint64_t inode) {
   struct stat own{};
-  return ::stat("/proc/self/ns/user", &own) == 0 && own.st_ino == inode;
-}
-
-/// Closes all descriptors but those of `kept` and the standard ones.
-void close_but(std::vector<int>& kept) {
-  std::ranges::sort(kept);
-  unsigned next = STDERR_FILENO + 1;
-  for (const int fd : kept) {
-    if (fd < static_cast<int>(next)) continue;
-    if (static_cast<unsigned>(fd) > next) ::close_range(next, static_cast<unsigned>(fd) - 1, 0);
-    next = static_cast<unsigned>(fd) + 1;
-  }
-  ::close_range(next, ~0u, 0);
+  const UniqueFd file = open_proc("/proc/self/ns/user", O_RDONLY);
+  return file && ::fstat(file.get(), &own) == 0 && own.st_ino == inode;
 }
 
 }  // namespace
 
-std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::function<helper::Message()>& work) {
+std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::function<helper::Message()>& work,
+                                            Blame blame) {
   auto channel = helper::make_channel();
   if (!channel) return std::nullopt;
   const pid_t child = ::fork();
@@ -55,7 +47,8 @@ std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::fu
     if (!helper::receive(channel->second.get(), false)) ::_exit(1);
     // Whoever waits for the end of these must not wait for a child that hangs.
     const int answer = ::dup2(channel->second.get(), STDIN_FILENO);
-    close_but(kept);
+    kept.push_back(own_proc());
+    helper::close_but(kept);
     helper::send(answer, work());
     ::_exit(0);
   }
@@ -70,7 +63,7 @@ std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::fu
   if (::poll(&answered, 1, child_timeout_ms) == 1) answer = helper::receive(channel->first.get(), true);
   ::syscall(SYS_pidfd_send_signal, held.get(), SIGKILL, nullptr, 0);
   ::waitpid(child, nullptr, WNOHANG);  // SIGCHLD is ignored: the kernel forgets it
-  if (!answer) ++unanswered;
+  if (!answer && blame == Blame::user) ++unanswered;
   return answer;
 }
 

@@ -2,6 +2,7 @@
 // Does something with the rights of a program, and nothing more.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -11,12 +12,16 @@
 
 namespace rtev::enable {
 
+/// Who is charged if there is no answer: see unanswered_children().
+enum class Blame : std::uint8_t { user, nobody };
+
 /// Runs `work` in a child process, which has no descriptors of this one but `kept`, and returns its answer. For what
 /// changes the process, or may wait for a file system. Nothing if it takes longer than a second: it is left behind
 /// then.
-std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::function<helper::Message()>& work);
+std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::function<helper::Message()>& work,
+                                            Blame blame = Blame::user);
 
-/// How often run_in_child() had no answer so far, in this process.
+/// How often run_in_child() had no answer so far, in this process, for which the user is to blame.
 int unanswered_children();
 
 /// Gives this process the rights of a program for files: its user and groups, and CAP_DAC_OVERRIDE only if the program

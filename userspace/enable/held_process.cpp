@@ -17,6 +17,7 @@
 
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
+#include "base/proc_files.hpp"
 #include "enable/process_status.hpp"
 #include "inspect/proc_lines.hpp"
 
@@ -59,8 +60,7 @@ std::unexpected<Refused> privileged(std::string why) {
 
 Checked<HeldProcess> HeldProcess::hold(std::int32_t pid, std::uint64_t start_ticks) {
   UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  const std::string path = "/proc/" + std::to_string(pid);
-  UniqueFd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd directory = open_proc("/proc/" + std::to_string(pid), O_PATH | O_DIRECTORY);
   if (!pidfd || !directory) return ended();
   HeldProcess held(pid, std::move(pidfd), std::move(directory));
   held.may_write_ = held.look(start_ticks);

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "enable/requirements.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "base/proc_files.hpp"
 #include "base/run_parameters.hpp"
 #include "enable/as_program.hpp"
 #include "enable/process_status.hpp"
@@ -82,15 +81,8 @@ std::string security_profile(const HeldProcess& process) {
 }
 
 std::uint64_t open_files(const HeldProcess& process) {
-  struct Close {
-    void operator()(DIR* directory) const { ::closedir(directory); }
-  };
-  UniqueFd fd = process.open("fd", O_RDONLY | O_DIRECTORY);
-  const std::unique_ptr<DIR, Close> directory(fd ? ::fdopendir(fd.get()) : nullptr);
-  if (!directory) return 0;
-  fd.release();
   std::uint64_t count = 0;
-  while (const dirent* const entry = ::readdir(directory.get())) count += entry->d_name[0] != '.';
+  visit_names(process.open("fd", O_RDONLY | O_DIRECTORY), [&count](std::string_view) { return ++count > 0; });
   return count;
 }
 
@@ -107,6 +99,22 @@ std::string megabytes(std::uint64_t bytes) {
   constexpr std::uint64_t megabyte = 1 << 20;
   if (bytes >= no_limit) return "no limit";
   return bytes < megabyte ? fmt::format("{} kB", bytes >> 10) : fmt::format("{} MB", bytes / megabyte);
+}
+
+/// Of which others can lock the directories, as those of /proc: see own_proc(). Nothing then.
+std::optional<std::uint64_t> memory_of_groups(const std::string& groups) {
+  std::uint64_t left = 0;
+  const auto look = [&] {
+    left = enable::memory_left(groups);
+    helper::Message answer;
+    helper::Writer{answer}(left);
+    return answer;
+  };
+  auto answer = run_in_child({}, look, Blame::nobody);
+  if (!answer) return std::nullopt;
+  helper::Reader reader(*answer);
+  reader(left);
+  return reader.is_complete() ? std::optional(left) : std::nullopt;
 }
 
 /// Collects what was looked at.
@@ -250,7 +258,7 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
   }
   const auto [bytes, parts] = ring_size(target, status.threads);
   // What lies on a disk can leave memory again.
-  const std::uint64_t memory = memory_left(*groups);
+  const auto memory = memory_of_groups(*groups);
   const auto memory_needed = [&](const RingPlace& found) {
     return found.is_memory ? bytes + spare_bytes : spare_bytes;
   };
@@ -288,8 +296,13 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
   const std::uint64_t files = open_files(process);
   list.add(EnableResult::limit, "open files (RLIMIT_NOFILE)", has_spare_files(files, limits.open_files),
            fmt::format("{} of {}", files, limits.open_files), "raise its limit: prlimit --nofile");
-  list.add(EnableResult::memory, "memory of its control group", memory >= memory_needed(place.value_or(RingPlace{})),
-           memory >= no_limit ? "no limit" : megabytes(memory) + " left", "raise the limit of the group (memory.max)");
+  if (memory)
+    list.add(EnableResult::memory, "memory of its control group", *memory >= memory_needed(place.value_or(RingPlace{})),
+             *memory >= no_limit ? "no limit" : megabytes(*memory) + " left",
+             "raise the limit of the group (memory.max)");
+  else
+    list.add(EnableResult::no_answer, "memory of its control group", false, "/sys/fs/cgroup did not answer",
+             "try again: another user may have locked a directory there");
   requirements.list = list.take();
   return requirements;
 }

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/proc_files.hpp"
 #include "enable/as_program.hpp"
 #include "enable/process_status.hpp"
 #include "enable/safe_path.hpp"
@@ -54,8 +55,7 @@ UniqueFd root_of(const HeldProcess& process) {
 
 /// Whether its mode says less than who may read it.
 bool has_access_list(const UniqueFd& directory) {
-  const std::string name = "/proc/self/fd/" + std::to_string(directory.get());
-  return ::getxattr(name.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
+  return ::fchdir(directory.get()) == 0 && ::getxattr(".", "system.posix_acl_access", nullptr, 0) > 0;
 }
 
 /// For a child process, which this changes: it has the rights of the program afterwards. The directory that the program
@@ -158,9 +158,9 @@ bool belongs_to_program(const Credentials& credentials, const UniqueFd& director
 }
 
 bool is_own_mount_namespace(const HeldProcess& process) {
-  const UniqueFd other = process.open("ns/mnt", O_RDONLY);
+  const UniqueFd own = open_proc("/proc/self/ns/mnt", O_RDONLY), other = process.open("ns/mnt", O_RDONLY);
   struct stat own_status{}, status{};
-  return other && ::fstat(other.get(), &status) == 0 && ::stat("/proc/self/ns/mnt", &own_status) == 0 &&
+  return other && own && ::fstat(other.get(), &status) == 0 && ::fstat(own.get(), &own_status) == 0 &&
          status.st_ino == own_status.st_ino;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/proc_files.hpp"
 #include "enable/as_program.hpp"
 #include "enable/ring_place.hpp"
 #include "inspect/mount_table.hpp"
@@ -49,7 +50,7 @@ bool is_removed_ring(const Procfs& procfs, const UniqueFd& file, const Mapping& 
 /// Of a file that is held (O_PATH): the kernel checks whether this process's user may write to it.
 bool free_blocks(const UniqueFd& held) {
   struct stat status{};
-  const UniqueFd file(::open(fmt::format("/proc/self/fd/{}", held.get()).c_str(), O_RDWR | O_CLOEXEC));
+  const UniqueFd file = open_proc(fmt::format("/proc/self/fd/{}", held.get()), O_RDWR);
   return file && ::fstat(file.get(), &status) == 0 && status.st_nlink == 0 &&
          ::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, status.st_size) == 0;
 }

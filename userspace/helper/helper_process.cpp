@@ -24,6 +24,7 @@
 #include "base/file_limit.hpp"
 #include "base/file_links.hpp"
 #include "base/mappings_check.hpp"
+#include "base/proc_files.hpp"
 #include "helper/channel.hpp"
 #include "unwind/process_code.hpp"
 
@@ -53,7 +54,7 @@ constexpr int raised_nice = -10, lowered_nice = 5;
 /// Where the scheduler groups processes by session, nice values count within a group only.
 void set_session_priority(int value) {
   const std::string nice = std::to_string(value);
-  const UniqueFd group(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));
+  const UniqueFd group = open_proc("/proc/self/autogroup", O_WRONLY);
   if (group) [[maybe_unused]]
     const ssize_t put = ::write(group.get(), nice.data(), nice.size());
 }
@@ -159,14 +160,24 @@ bool receive_links(int channel, int timeout_ms, LinksMessage& links) {
 
 }  // namespace
 
+void close_but(std::vector<int> kept) {
+  std::ranges::sort(kept);
+  unsigned next = STDERR_FILENO + 1;
+  for (const int fd : kept) {
+    if (fd < static_cast<int>(next)) continue;
+    if (static_cast<unsigned>(fd) > next) ::close_range(next, static_cast<unsigned>(fd) - 1, 0);
+    next = static_cast<unsigned>(fd) + 1;
+  }
+  ::close_range(next, ~0u, 0);
+}
+
 void leave_tracer(int channel) {
   ::setsid();
   set_session_priority(raised_nice);
   const int null = ::open("/dev/null", O_RDWR);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (null >= 0) ::dup2(null, standard);
-  if (channel > STDERR_FILENO + 1) ::close_range(STDERR_FILENO + 1, static_cast<unsigned>(channel) - 1, 0);
-  ::close_range(static_cast<unsigned>(channel) + 1, ~0u, 0);
+  close_but({channel, own_proc()});
   [[maybe_unused]] const int moved = ::chdir("/");
   // It ends when its channel does. SIGCHLD: nobody waits for workers.
   for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD, SIGTSTP}) ::signal(signal, SIG_IGN);
@@ -206,6 +217,7 @@ void HelperProcess::serve(int control, Rights rights) {
 Result<HelperProcess> HelperProcess::start(Rights rights) {
   auto channel = make_channel();
   if (!channel) return std::unexpected(std::move(channel.error()));
+  own_proc();  // while there may be one, and no other thread
   const pid_t pid = ::fork();
   if (pid < 0) return errno_error(errno, "cannot start the helper process");
   if (pid == 0) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "base/unique_fd.hpp"
 #include "rtev/error.hpp"
@@ -21,9 +22,12 @@ enum class Priority : std::uint8_t {
   real_time,  ///< before every ordinary process: for queries that take a few microseconds. Longer ones are lowered
 };
 
-/// Has the calling process, just forked by the tracer, leave everything of it but its rights and the channel: its
-/// descriptors, its terminal, its signals. Whoever waits for the end of the tracer's output must not wait for a process
-/// that hangs.
+/// Closes all descriptors but these and the standard ones.
+void close_but(std::vector<int> kept);
+
+/// Has the calling process, just forked by the tracer, leave everything of it but its rights, own_proc() and the
+/// channel: its descriptors, its terminal, its signals. Whoever waits for the end of the tracer's output must not wait
+/// for a process that hangs.
 void leave_tracer(int channel);
 
 /// A process that forks workers, each of which answers the queries of one channel until that is closed. It has no

@@ -15,6 +15,7 @@
 
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
+#include "base/proc_files.hpp"
 #include "base/state_directory.hpp"
 #include "base/unique_fd.hpp"
 
@@ -26,7 +27,8 @@ namespace {
 std::string program_of(std::int32_t pid) {
   struct statx status{};
   const std::string path = fmt::format("/proc/{}/exe", pid);
-  if (::statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_INO, &status) != 0) return {};
+  const auto [directory, name] = proc_place(path);
+  if (::statx(directory, name, AT_STATX_DONT_SYNC, STATX_INO, &status) != 0) return {};
   return fmt::format("{}:{} {}\n", status.stx_dev_major, status.stx_dev_minor, status.stx_ino);
 }
 

@@ -18,6 +18,7 @@
 #include "base/clock.hpp"
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
+#include "base/proc_files.hpp"
 #include "inspect/proc_lines.hpp"
 
 namespace rtev {
@@ -49,10 +50,12 @@ bool is_local_magic(std::uint64_t magic) {
 
 /// True if the mount namespace belongs to this process's user namespace.
 bool is_own_users(const std::filesystem::path& mounts, const std::filesystem::path& own_user) {
-  const UniqueFd opened(::open(mounts.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd opened = open_proc(mounts, O_RDONLY);
   const UniqueFd user(opened ? ::ioctl(opened.get(), NS_GET_USERNS) : -1);
   struct stat owner{}, own{};
-  return user && ::fstat(user.get(), &owner) == 0 && ::stat(own_user.c_str(), &own) == 0 && owner.st_ino == own.st_ino;
+  const auto [directory, name] = proc_place(own_user.native());
+  return user && ::fstat(user.get(), &owner) == 0 && ::fstatat(directory, name, &own, 0) == 0 &&
+         owner.st_ino == own.st_ino;
 }
 
 /// The id of the mount that a descriptor was opened through.
@@ -75,12 +78,6 @@ std::unexpected<Error> unsafe(const std::string& type) {
 }
 
 }  // namespace
-
-std::string link_target(const std::filesystem::path& link) {
-  std::array<char, 4097> target;
-  const ssize_t size = ::readlink(link.c_str(), target.data(), target.size());
-  return size < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(size));
-}
 
 bool is_local_file_system(std::string_view type) {
   return std::ranges::find(local_types, type) != local_types.end();
@@ -116,7 +113,7 @@ MountTables::Table* MountTables::table_of(const std::string& process) {
       found->roots.clear();
     }
   } else {
-    UniqueFd changes(::open((root_ / process / "mountinfo").c_str(), O_RDONLY | O_CLOEXEC));
+    UniqueFd changes = open_proc(root_ / process / "mountinfo", O_RDONLY);
     if (!changes) return nullptr;
     if (tables_.size() >= max_tables) tables_.pop_back();
     tables_.push_front({.name = name, .changes = std::move(changes), .cpu_share = limits_.cpu_share});
@@ -147,7 +144,7 @@ bool MountTables::read(Table& table, const std::string& process) const {
 std::optional<std::map<std::int64_t, std::string>> MountTables::read_types(const std::string& process) const {
   std::map<std::int64_t, std::string> types;
   const std::uint64_t end_ns = thread_cpu_ns() + limits_.read_cpu_ns;
-  const UniqueFd mounts(::open((root_ / process / "mountinfo").c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd mounts = open_proc(root_ / process / "mountinfo", O_RDONLY);
   if (!mounts) return std::nullopt;
   std::string text;
   std::array<char, 1 << 14> chunk;

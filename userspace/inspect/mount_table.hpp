@@ -22,9 +22,6 @@ namespace rtev {
 /// True for file systems whose files the kernel itself can always read: memory and local disks. `type` as in mountinfo.
 bool is_local_file_system(std::string_view type);
 
-/// Target of a symbolic link as the kernel prints it; empty if it cannot be read.
-std::string link_target(const std::filesystem::path& link);
-
 /// Error::code of files that are not opened because their file system may not answer.
 inline constexpr int unsafe_file_system = EREMOTE;
 

@@ -17,6 +17,7 @@
 #include "base/clock.hpp"
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
+#include "base/proc_files.hpp"
 #include "base/subordinate_users.hpp"
 
 namespace rtev {
@@ -86,11 +87,11 @@ std::optional<ProcessStat> read_stat(const std::filesystem::path& path) {
 
 std::vector<std::int32_t> Procfs::pids() const {
   std::vector<std::int32_t> found;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry{root_, error}, end; !error && entry != end; entry.increment(error)) {
-    const auto pid = parse_number<std::int32_t>(entry->path().filename().native());
+  visit_names(root_, [&found](std::string_view name) {
+    const auto pid = parse_number<std::int32_t>(name);
     if (pid && *pid > 0) found.push_back(*pid);
-  }
+    return true;
+  });
   return found;
 }
 
@@ -103,14 +104,13 @@ std::vector<std::int32_t> Procfs::living_threads(std::int32_t pid) const {
   const auto leader = stat(pid);
   if (!leader || !leader->ending || leader->threads < 2) return found;
   std::size_t looked_at = 0;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry{process_path(root_, pid, "task"), error}, end;
-       !error && entry != end && found.size() < max_living_threads && ++looked_at <= max_threads_looked_at;
-       entry.increment(error)) {
-    const auto tid = parse_number<std::int32_t>(entry->path().filename().native());
-    const auto thread = tid && *tid > 0 ? read_stat(entry->path() / "stat") : std::nullopt;
+  const std::filesystem::path threads = process_path(root_, pid, "task");
+  visit_names(threads, [&](std::string_view name) {
+    const auto tid = parse_number<std::int32_t>(name);
+    const auto thread = tid && *tid > 0 ? read_stat(threads / name / "stat") : std::nullopt;
     if (thread && !thread->ending) found.push_back(*tid);
-  }
+    return found.size() < max_living_threads && ++looked_at < max_threads_looked_at;
+  });
   return found;
 }
 
@@ -245,18 +245,19 @@ std::string Procfs::environment(std::int32_t pid) const {
 
 std::vector<std::int32_t> Procfs::children(std::int32_t pid) const {
   std::vector<std::int32_t> found;
-  std::error_code error;
-  for (const auto& thread : std::filesystem::directory_iterator(process_path(root_, pid, "task"), error)) {
-    const auto text = read_small_file(thread.path() / "children", max_children_bytes).value_or(std::string{});
+  const std::filesystem::path threads = process_path(root_, pid, "task");
+  visit_names(threads, [&](std::string_view thread) {
+    const auto text = read_small_file(threads / thread / "children", max_children_bytes).value_or(std::string{});
     for (std::string_view rest{text}; !rest.empty();)
       if (const auto child = parse_number<std::int32_t>(take_word(rest))) found.push_back(*child);
-  }
+    return true;
+  });
   return found;
 }
 
 std::string Procfs::raw_arguments(std::int32_t pid) const {
   return from_any_thread(pid, [&](std::int32_t thread) {
-    const UniqueFd file(::open(process_path(root_, thread, "cmdline").c_str(), O_RDONLY | O_CLOEXEC));
+    const UniqueFd file = open_proc(process_path(root_, thread, "cmdline"), O_RDONLY);
     std::string text(max_small_bytes, '\0');
     const ssize_t got = file ? ::read(file.get(), text.data(), text.size()) : -1;
     text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
@@ -280,10 +281,12 @@ std::vector<std::int32_t> Procfs::started_with(std::string_view variable, uid_t 
   std::vector<std::int32_t> found, undecided = pids();
   const auto decide = [&](std::int32_t pid) {
     struct stat status{};
-    if (::stat(process_path(root_, pid, "environ").c_str(), &status) != 0 || status.st_uid != user) return true;
+    const std::filesystem::path path = process_path(root_, pid, "environ");
+    const auto [directory, name] = proc_place(path.native());
+    if (::fstatat(directory, name, &status, 0) != 0 || status.st_uid != user) return true;
     std::string text = environment(pid);
     if (text.empty()) {
-      if (!read_small_file(process_path(root_, pid, "environ"), max_environment_bytes)) return true;
+      if (!read_small_file(path, max_environment_bytes)) return true;
       const auto before = stat(pid);
       text = environment(pid);
       const auto after = stat(pid);
@@ -318,7 +321,7 @@ std::string Procfs::exe_path(std::int32_t pid) const {
 /// permitted.
 Result<UniqueFd> Procfs::open_regular(const std::filesystem::path& path, std::int32_t pid, const char* what,
                                       const char* hint) const {
-  const UniqueFd held{::open(path.c_str(), O_PATH | O_CLOEXEC)};
+  const UniqueFd held = open_proc(path, O_PATH);
   if (!held) return errno_error(errno, what, path, errno == EPERM || errno == EACCES ? hint : "");
   if (auto safe = mount_tables_->check(held.get(), pid, careful_); !safe) {
     safe.error().what = what;
@@ -326,9 +329,9 @@ Result<UniqueFd> Procfs::open_regular(const std::filesystem::path& path, std::in
     return std::unexpected(std::move(safe.error()));
   }
   const std::string own = "/proc/self/fd/" + std::to_string(held.get());
-  constexpr int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
-  UniqueFd fd{::open(own.c_str(), flags | O_NOATIME)};
-  if (!fd && errno == EPERM) fd.reset(::open(own.c_str(), flags));
+  constexpr int flags = O_RDONLY | O_NONBLOCK;
+  UniqueFd fd = open_proc(own, flags | O_NOATIME);
+  if (!fd && errno == EPERM) fd = open_proc(own, flags);
   if (!fd) return errno_error(errno, what, path, errno == EPERM || errno == EACCES ? hint : "");
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return errno_error(errno, what, path);
@@ -345,7 +348,7 @@ Result<UniqueFd> Procfs::open_exe(std::int32_t pid) const {
 
 std::optional<std::uint64_t> Procfs::read_word(std::int32_t pid, std::uint64_t address) const {
   return from_any_thread(pid, [&](std::int32_t thread) -> std::optional<std::uint64_t> {
-    const UniqueFd memory{::open(process_path(root_, thread, "mem").c_str(), O_RDONLY | O_CLOEXEC)};
+    const UniqueFd memory = open_proc(process_path(root_, thread, "mem"), O_RDONLY);
     std::uint64_t word = 0;
     if (!memory || ::pread(memory.get(), &word, sizeof word, static_cast<off_t>(address)) != sizeof word)
       return std::nullopt;
@@ -356,7 +359,7 @@ std::optional<std::uint64_t> Procfs::read_word(std::int32_t pid, std::uint64_t a
 void Procfs::visit_mappings(std::int32_t pid, const std::function<bool(Mapping)>& visit) const {
   const std::uint64_t end_ns = thread_cpu_ns() + max_mappings_cpu_ns;
   from_any_thread(pid, [&](std::int32_t thread) -> std::optional<bool> {
-    const UniqueFd maps{::open(process_path(root_, thread, "maps").c_str(), O_RDONLY | O_CLOEXEC)};
+    const UniqueFd maps = open_proc(process_path(root_, thread, "maps"), O_RDONLY);
     bool any = false;
     std::string text;
     std::array<char, 1 << 14> chunk;

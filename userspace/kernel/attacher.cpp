@@ -16,6 +16,7 @@
 #include "base/child_end.hpp"
 #include "base/clock.hpp"
 #include "base/file_links.hpp"
+#include "base/proc_files.hpp"
 #include "helper/channel.hpp"
 #include "helper/helper_process.hpp"
 #include "kernel/libbpf.hpp"
@@ -98,6 +99,7 @@ Result<AttachedUprobes> result_of(Answer answer) {
 [[noreturn]] void serve(int channel, Attacher::Confine confine) {
   constexpr int nice = -10;  // of the thread that inspects programs, too
   ::setpriority(PRIO_PROCESS, 0, nice);
+  [[maybe_unused]] const int moved = ::fchdir(own_proc());  // see uprobe_link.cpp
   bool uprobe_multi = false;
   if (auto first = helper::receive(channel, false)) {
     Reader{*first}(uprobe_multi);

@@ -16,6 +16,7 @@
 #include "base/capabilities.hpp"
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
+#include "base/proc_files.hpp"
 #include "base/unique_fd.hpp"
 
 namespace rtev::kernel {
@@ -77,9 +78,8 @@ std::string_view line_value(std::string_view text, std::string_view key) {
 
 /// Nothing if /proc does not show it.
 std::optional<bool> is_hosts(const HostRoots& roots, const NamespaceKind& kind) {
-  std::error_code error;
-  const std::string space = fs::read_symlink(roots.proc / "self/ns" / kind.name, error).string();
-  return error ? std::nullopt : std::optional(space == kind.initial);
+  const std::string space = link_target(roots.proc / "self/ns" / kind.name);
+  return space.empty() ? std::nullopt : std::optional(space == kind.initial);
 }
 
 Feature check_proc(const HostRoots& roots) {
@@ -168,17 +168,17 @@ Feature check_uprobes(const HostRoots& roots, const BpfAbilities& abilities, con
 }
 
 Feature check_map_files(const HostRoots& roots, const Rights& rights) {
-  std::string why = "no entries";
-  std::error_code error;
-  const fs::directory_iterator first{roots.proc / "self/map_files", error};
-  int code = error.value();
-  if (error) {
-    why = error.message();
-  } else if (first != fs::directory_iterator{}) {
-    if (UniqueFd{::open(first->path().c_str(), O_PATH | O_CLOEXEC)}) return {"map_files", ok, "readable"};
-    code = errno;
-    why = std::generic_category().message(code);
-  }
+  const fs::path links = roots.proc / "self/map_files";
+  UniqueFd directory = open_proc(links, O_RDONLY | O_DIRECTORY);
+  int code = directory ? 0 : errno;
+  bool is_readable = false;
+  visit_names(std::move(directory), [&](std::string_view first) {
+    is_readable = static_cast<bool>(open_proc(links / first, O_PATH));
+    if (!is_readable) code = errno;
+    return false;
+  });
+  if (is_readable) return {"map_files", ok, "readable"};
+  const std::string why = code == 0 ? "no entries" : std::generic_category().message(code);
   const bool lacks_rights = code == EPERM || code == EACCES;
   return {"map_files", missing, fmt::format("links in /proc/PID/map_files cannot be opened: {}", why),
           lacks_rights ? hint_for_capability("CAP_CHECKPOINT_RESTORE", rights.is_root) : ""};
@@ -301,9 +301,8 @@ std::string setcap_command() {
     if (!capabilities.empty()) capabilities += ',';
     for (const char letter : name) capabilities += letter == '_' ? letter : static_cast<char>(letter - 'A' + 'a');
   }
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  return fmt::format("sudo setcap {}=ep {}", capabilities, error ? "rtev-bpf" : self.string());
+  const std::string self = link_target("/proc/self/exe");
+  return fmt::format("sudo setcap {}=ep {}", capabilities, self.empty() ? "rtev-bpf" : self);
 }
 
 HostFeatures inspect_view(const HostRoots& roots) {

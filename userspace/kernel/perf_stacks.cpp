@@ -17,13 +17,13 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/file_io.hpp"
 #include "base/parse.hpp"
+#include "base/proc_files.hpp"
 #include "unwind/byte_cursor.hpp"
 
 namespace rtev::kernel {
@@ -71,9 +71,9 @@ int event_open(perf_event_attr& attr, pid_t thread, int cpu) {
 
 /// "3", or "unknown".
 std::string paranoid_level() {
-  std::string level;
-  std::ifstream("/proc/sys/kernel/perf_event_paranoid") >> level;
-  return parse_number<int>(level) ? level : "unknown";
+  const auto text = read_small_file("/proc/sys/kernel/perf_event_paranoid", 16);
+  const auto level = text ? parse_leading_number<int>(*text) : std::nullopt;
+  return level ? std::to_string(*level) : "unknown";
 }
 
 Error refusal(int error) {
@@ -207,15 +207,17 @@ Result<void> PerfStacks::add_target(pid_t tgid, const rtev_stack_target& /*targe
   // A thread that was not sampled yet may have started others meanwhile.
   for (bool found_new = true; found_new;) {
     found_new = false;
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", tgid), error)) {
-      const auto thread = parse_number<pid_t>(entry.path().filename().native());
-      if (!thread || events.contains(*thread) || events.size() >= max_threads) continue;
-      if (auto added = add_thread(*thread, events); !added) {
-        targets_.insert_or_assign(tgid, std::move(events));
-        return added;
-      }
+    Result<void> added;
+    visit_names(fmt::format("/proc/{}/task", tgid), [&](std::string_view name) {
+      const auto thread = parse_number<pid_t>(name);
+      if (!thread || events.contains(*thread) || events.size() >= max_threads) return true;
+      added = add_thread(*thread, events);
       found_new = true;
+      return added.has_value();
+    });
+    if (!added) {
+      targets_.insert_or_assign(tgid, std::move(events));
+      return added;
     }
   }
   targets_.insert_or_assign(tgid, std::move(events));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
+#include "base/proc_files.hpp"
 #include "kernel/features.hpp"
 
 namespace rtev::kernel {
@@ -96,6 +98,14 @@ UniqueFd create_perf_link(int program_fd, const char* path, std::uint64_t offset
   return UniqueFd{bpf_link_create(program_fd, event.get(), BPF_PERF_EVENT, &options)};
 }
 
+/// Its path of a descriptor, which the kernel itself looks up: see own_proc().
+const char* from_working_directory(const std::string& path) {
+  struct stat own{}, here{};
+  const bool is_own =
+      own_proc() >= 0 && ::fstat(own_proc(), &own) == 0 && ::stat(".", &here) == 0 && own.st_dev == here.st_dev;
+  return is_own ? proc_place(path).name : path.c_str();
+}
+
 std::unexpected<Error> attach_error(int code, const std::string& path) {
   return errno_error(code == kernel_enotsupp ? EOPNOTSUPP : code, "cannot probe", path);
 }
@@ -137,6 +147,7 @@ Result<AttachedUprobes> attach_in(pid_t pid, const UprobeRequest& request) {
   if (request.sites.empty()) return AttachedUprobes{};
   // By descriptor: the very file that was inspected, whatever its path means in this mount namespace or by now.
   const std::string path = fmt::format("/proc/self/fd/{}", request.file.get());
+  const char* const place = from_working_directory(path);
   std::vector<std::uint64_t> offsets, cookies;
   for (const ProbeSite& site : request.sites) {
     offsets.push_back(site.file_offset);
@@ -145,11 +156,10 @@ Result<AttachedUprobes> attach_in(pid_t pid, const UprobeRequest& request) {
   const int program_fd = request.program.get();
   const bool all_sites = request.all_sites;
   if (!request.multi) {
-    return attach_each(path, offsets.size(), {.all = all_sites, .slow_to_detach = true}, [&](std::size_t i) {
-      return create_perf_link(program_fd, path.c_str(), offsets[i], cookies[i]);
-    });
+    return attach_each(path, offsets.size(), {.all = all_sites, .slow_to_detach = true},
+                       [&](std::size_t i) { return create_perf_link(program_fd, place, offsets[i], cookies[i]); });
   }
-  if (UniqueFd link = create_multi_link(program_fd, path.c_str(), offsets, cookies, pid)) {
+  if (UniqueFd link = create_multi_link(program_fd, place, offsets, cookies, pid)) {
     AttachedUprobes attached;
     attached.links.push_back({.fd = std::move(link)});
     return attached;
@@ -157,7 +167,7 @@ Result<AttachedUprobes> attach_in(pid_t pid, const UprobeRequest& request) {
   if (!is_about_instruction(errno)) return attach_error(errno, path);
   // The kernel attaches to all or to none, and does not say which instruction it refuses.
   return attach_each(path, offsets.size(), {.all = all_sites, .slow_to_detach = false}, [&](std::size_t i) {
-    return create_multi_link(program_fd, path.c_str(), std::span{&offsets[i], 1}, std::span{&cookies[i], 1}, pid);
+    return create_multi_link(program_fd, place, std::span{&offsets[i], 1}, std::span{&cookies[i], 1}, pid);
   });
 }
 

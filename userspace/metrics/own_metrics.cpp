@@ -4,11 +4,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <string_view>
 
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
+#include "base/proc_files.hpp"
 #include "base/restarts.hpp"
 
 namespace rtev {
@@ -27,11 +27,8 @@ std::int64_t resident_pages() {
 }
 
 std::int64_t open_files() {
-  std::error_code error;
   std::int64_t count = 0;
-  for (std::filesystem::directory_iterator entry{"/proc/self/fd", error}, end; !error && entry != end;
-       entry.increment(error))
-    ++count;
+  visit_names("/proc/self/fd", [&count](std::string_view) { return ++count > 0; });
   return count;
 }
 

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/proc_files.hpp"
 #include "base/terminal.hpp"
 
 namespace rtev::top {
@@ -122,7 +123,7 @@ void handle(int number, void (*handler)(int), struct sigaction* before) {
 
 Result<std::unique_ptr<TerminalScreen>> TerminalScreen::open() {
   // Opened again, so that O_NONBLOCK does not change the descriptors of the shell.
-  UniqueFd own(::open("/proc/self/fd/1", O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  UniqueFd own = open_proc("/proc/self/fd/1", O_RDWR | O_NONBLOCK);
   if (!own || ::tcgetattr(own.get(), &mode_before) != 0)
     return errno_error(errno, "cannot use the terminal", "stdout", "top -b prints text instead");
   return std::unique_ptr<TerminalScreen>(new TerminalScreen(std::move(own)));

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <charconv>
 
-#include "base/unique_fd.hpp"
+#include "base/proc_files.hpp"
 #include "inspect/proc_lines.hpp"
 
 namespace rtev {
@@ -33,7 +33,7 @@ void KernelSymbols::add_line(std::string_view line) {
 
 KernelSymbols KernelSymbols::load(const std::filesystem::path& path) {
   KernelSymbols loaded;
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd file = open_proc(path, O_RDONLY);
   std::string text;
   std::array<char, 1 << 16> chunk;
   while (file) {

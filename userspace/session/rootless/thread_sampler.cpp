@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/clock.hpp"
+#include "base/proc_files.hpp"
 
 namespace rtev {
 namespace {
@@ -33,9 +34,7 @@ void ThreadSampler::add(std::int32_t pid) {
   std::uint16_t index = 0;
   while (is_taken(index)) ++index;
   const std::filesystem::path directory = proc_ / fmt::format("{}/task/{}", pid, pid);
-  const auto open = [&](const char* name) {
-    return UniqueFd(::open((directory / name).c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  };
+  const auto open = [&](const char* name) { return open_proc(directory / name, O_RDONLY); };
   const Thread thread{.pid = pid,
                       .tid = pid,
                       .domain = 0,
