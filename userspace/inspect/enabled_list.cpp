@@ -23,6 +23,9 @@ namespace rtev {
 
 namespace {
 
+/// Before the pid of who writes it: an entry that is not complete.
+constexpr std::string_view new_prefix = "new-";
+
 /// The program that a process runs: device and inode, as text. An entry of another program is none.
 std::string program_of(std::int32_t pid) {
   struct statx status{};
@@ -69,7 +72,7 @@ Result<void> note_enabled(std::int32_t pid, std::uint64_t start_ticks, EnabledNo
   const std::string name = state_file_name(pid, start_ticks);
   // A tracer that sudo started is not root when it looks, so it may not read the entry: how it comes tells the state.
   const bool is_on = note.enabled == Enabled::on;
-  const std::string written = is_on ? fmt::format("new-{}", ::getpid()) : name;
+  const std::string written = is_on ? fmt::format("{}{}", new_prefix, ::getpid()) : name;
   UniqueFd file(::openat(directory->get(), written.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
                          S_IRUSR | S_IWUSR));
   const std::string_view word = !is_on ? off_text : note.for_a_run ? run_text : on_text;
@@ -113,11 +116,13 @@ std::vector<NotedProcess> forget_ended(const Procfs& procfs) {
   std::error_code error;
   for (const auto& file : std::filesystem::directory_iterator(enabled_directory, error)) {
     const std::string name = file.path().filename();
-    const auto pid = parse_number<std::int32_t>(name.substr(0, name.find('-')));
+    const bool is_new = name.starts_with(new_prefix);
+    std::string_view rest = std::string_view(name).substr(is_new ? new_prefix.size() : 0);
+    const auto pid = parse_number<std::int32_t>(take_until(rest, '-'));
     const auto stat = pid ? procfs.stat(*pid) : std::nullopt;
-    if (!stat || stat->ending || state_file_name(*pid, stat->start_ticks) != name)
+    if (!stat || stat->ending || (!is_new && state_file_name(*pid, stat->start_ticks) != name))
       ::unlink(file.path().c_str());
-    else
+    else if (!is_new)
       living.push_back({.pid = *pid, .start_ticks = stat->start_ticks});
   }
   return living;

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/subordinate_users.hpp"
@@ -77,6 +79,18 @@ TEST_F(EnabledEntriesTest, AreForRootOnly) {
   other.go_on();
   EXPECT_TRUE(procfs_.stat(other.pid()) && !procfs_.stat(other.pid())->ending) << "another user sees too much";
   forget_enabled(process.pid(), process.start_ticks());
+}
+
+TEST_F(EnabledEntriesTest, WhatAnotherRunIsWritingStays) {
+  const auto written_by = [](pid_t pid) { return std::string(enabled_directory) + "/new-" + std::to_string(pid); };
+  note(hold(*child_), Enabled::off);  // so that the directory is there
+  const std::string entry = written_by(child_->pid());
+  std::ofstream{entry};
+  const EnabledEntries entries(procfs_, 8);
+  EXPECT_EQ(::access(entry.c_str(), F_OK), 0);
+  child_.reset();
+  const EnabledEntries later(procfs_, 8);
+  EXPECT_NE(::access(entry.c_str(), F_OK), 0);
 }
 
 TEST_F(EnabledEntriesTest, AUserHasHalfOfThePlacesThatOthersLeave) {
