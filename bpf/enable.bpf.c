@@ -11,13 +11,12 @@ struct {
   __type(value, struct rtev_wanted);
 } wanted SEC(".maps");
 
-/* Effective users of processes, by tgid. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, RTEV_MAX_WANTED);
+  __uint(max_entries, RTEV_MAX_WATCHED);
   __type(key, __u32);
-  __type(value, __u32);
-} users SEC(".maps");
+  __type(value, struct rtev_watched);
+} watched SEC(".maps");
 
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -47,32 +46,39 @@ static __always_inline __u32 is_dumpable(struct task_struct* task) {
   return (flags & dumpable_mask) == by_user;
 }
 
-static __always_inline bool write(struct task_struct* task, __u64 now, __u32 signal, __u32 changed_user) {
+static __always_inline bool write(struct task_struct* task, __u64 now, __u32 signal, __u32 changed) {
   struct rtev_running* record = bpf_ringbuf_reserve(&running, sizeof(*record), 0);
   if (!record) return false; /* the next one will do */
   record->time_ns = now;
+  record->start_time = BPF_CORE_READ(task, group_leader, start_boottime);
   record->thread_pointer = THREAD_POINTER(task);
   record->tgid = task->tgid;
   record->tid = task->pid;
   record->signal = signal;
   record->dumpable = is_dumpable(task);
-  record->changed_user = changed_user;
+  record->changed = changed;
   record->padding = 0;
   bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
   return true;
 }
 
 /* Reports a process once: its entry goes with the report. */
-static __always_inline void report_changed_user(struct task_struct* task, __u32 tgid) {
-  __u32* user = bpf_map_lookup_elem(&users, &tgid);
-  if (user && *user != BPF_CORE_READ(task, real_cred, euid.val) && write(task, bpf_ktime_get_ns(), 0, 1))
-    bpf_map_delete_elem(&users, &tgid);
+static __always_inline void report_change(struct task_struct* task, __u32 tgid) {
+  struct rtev_watched* process = bpf_map_lookup_elem(&watched, &tgid);
+  if (!process) return;
+  __u64 root = (__u64)BPF_CORE_READ(task, fs, root.dentry);
+  if (!root) return; /* it is about to end */
+  if (!process->root) process->root = root;
+  const __u32 changed = process->user != BPF_CORE_READ(task, real_cred, euid.val) ? RTEV_CHANGED_USER
+                        : process->root != root                                   ? RTEV_CHANGED_ROOT
+                                                                                  : 0;
+  if (changed && write(task, bpf_ktime_get_ns(), 0, changed)) bpf_map_delete_elem(&watched, &tgid);
 }
 
 static __always_inline void report(struct task_struct* task) {
   __u32 tgid = task->tgid;
   if (!tgid || !task->mm) return; /* it is about to end */
-  report_changed_user(task, tgid);
+  report_change(task, tgid);
   struct rtev_wanted* process = bpf_map_lookup_elem(&wanted, &tgid);
   if (!process) return;
   __u64 now = bpf_ktime_get_ns(), not_before_ns = process->not_before_ns;
@@ -85,7 +91,7 @@ static __always_inline void report(struct task_struct* task) {
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(enable_switch, bool preempted, struct task_struct* prev, struct task_struct* next) {
-  report_changed_user(prev, prev->tgid); /* it may sleep for long */
+  report_change(prev, prev->tgid); /* it may sleep for long */
   report(next);
   return 0;
 }
@@ -101,6 +107,11 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(enable_exit, struct task_struct* task) {
   __u32 tgid = task->tgid, signal = task->exit_code & 0x7f;
   if (signal && bpf_map_lookup_elem(&wanted, &tgid)) write(task, bpf_ktime_get_ns(), signal, 0);
+  /* The last thread: the next process with its pid is another one. */
+  if (BPF_CORE_READ(task, signal, live.counter) == 0) {
+    bpf_map_delete_elem(&wanted, &tgid);
+    bpf_map_delete_elem(&watched, &tgid);
+  }
   return 0;
 }
 

@@ -325,6 +325,7 @@ enum rtev_stat {
 /* ---- Switching events on ---- */
 
 #define RTEV_MAX_WANTED 4096             /* processes whose events are to be switched on */
+#define RTEV_MAX_WATCHED 4096            /* processes that are reported when their user or root directory changes */
 #define RTEV_RUNNING_INTERVAL_NS 1000000 /* between two records of a process */
 
 /* The value of the map "wanted", by tgid. */
@@ -332,16 +333,27 @@ struct rtev_wanted {
   __u64 not_before_ns; /* CLOCK_MONOTONIC: until then nothing is reported */
 };
 
-/* A thread of a wanted process enters a cpu, was interrupted on it, or dies by a signal; or one of a process in the map
- * "users" has another user. */
+/* The value of the map "watched", by tgid. */
+struct rtev_watched {
+  __u32 user; /* effective */
+  __u32 padding;
+  __u64 root; /* its root directory, as it was when BPF first saw it; 0: it has not yet */
+};
+
+#define RTEV_CHANGED_USER 1
+#define RTEV_CHANGED_ROOT 2
+
+/* A thread of a wanted process enters a cpu, was interrupted on it, or dies by a signal; or one of a watched process
+ * has another user or root directory. */
 struct rtev_running {
-  __u64 time_ns; /* CLOCK_MONOTONIC */
+  __u64 time_ns;    /* CLOCK_MONOTONIC */
+  __u64 start_time; /* of the process: ns of CLOCK_BOOTTIME */
   __u64 thread_pointer;
   __u32 tgid;
   __u32 tid;
   __u32 signal;   /* that it dies by, or 0 */
   __u32 dumpable; /* 1: its user may read its memory */
-  __u32 changed_user;
+  __u32 changed;  /* RTEV_CHANGED_USER, RTEV_CHANGED_ROOT or 0 */
   __u32 padding;
 };
 

@@ -167,6 +167,10 @@ struct path {
   struct dentry *dentry;
 };
 
+struct fs_struct {
+  struct path root;
+};
+
 struct xarray {
   void *xa_head;
 };
@@ -264,6 +268,7 @@ struct task_struct {
   u64 start_boottime;
   const struct cred *real_cred;
   char comm[16];
+  struct fs_struct *fs;
   struct files_struct *files;
   struct nsproxy *nsproxy;
   struct signal_struct *signal;

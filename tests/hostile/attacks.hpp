@@ -151,6 +151,9 @@ int ambient_words(const Directory& dir);
 
 /// Locks what it can of the journal of hooks. To be started by the user.
 int locked_journal(const Directory& dir);
+/// `dir` is in the file system of /run. Locks a directory there, and tries to lock one of root's by renaming a file
+/// from the one to the other.
+int locked_state(const Directory& dir);
 /// Dies by SIGSEGV when its hook is replaced. To be started by the user.
 int crashing_words(const Directory& dir);
 /// Keeps the directory `dir`/rings locked.

@@ -185,6 +185,23 @@ int locked_worker(const Directory& dir) {
   return end_all(repeat([] {}, 1));
 }
 
+int locked_state(const Directory& dir) {
+  const SilentMount mount(dir / "mount");
+  mount.serve(::getpid());
+  become_stranger(dir);
+  std::filesystem::create_directory(dir / "held");
+  lock_directory(mount, dir / "held");
+  const pid_t other = fork_dependent();
+  if (other == 0) {
+    // Where names may be looked up the directory that a file goes to is locked first, and the one that it comes from is
+    // waited for.
+    ::rename((dir / "held/none").c_str(), "/run/rtev-bpf/enabled/none");
+    ::_exit(0);
+  }
+  while (state_of(other) == 'R') ::poll(nullptr, 0, 1);
+  return end_all(repeat([] {}, 1));
+}
+
 int silent_flags(const Directory& dir) {
   const SilentMount mount(dir / "mount");
   mount.serve(::getpid());

@@ -69,6 +69,7 @@ constexpr auto attacks = std::to_array<Attack>({
     {"two-users-words", two_users_words},
     {"ambient-words", ambient_words},
     {"locked-journal", locked_journal},
+    {"locked-state", locked_state},
     {"crashing-words", crashing_words},
     {"locked-directory", locked_directory},
     {"locked-process", locked_process},

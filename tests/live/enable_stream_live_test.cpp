@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: MIT
 // --enable of the tracer: programs that run with events off are switched on, and paused at the end.
 
+#include <linux/sched.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <string>
@@ -14,6 +22,7 @@
 
 #include "live/harness.hpp"
 #include "live/variety.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {
@@ -347,20 +356,103 @@ TEST_F(EnableStreamLive, EventsThatComeOnWhileTheGuardianIsKilledAreOffAtTheEnd)
   }
 }
 
-TEST_F(EnableStreamLive, AProgramThatGivesItsRightsUpIsSwitchedOff) {
+class ChangingEnableLive : public EnableStreamLive {
+ protected:
+  /// The program has changed, and waits. Its events go off, and a child of it lives.
+  void expect_switched_off(Process& process, Tracer& tracer, const std::string& result) {
+    await_ps(process.pid(), " none ");
+    EXPECT_FALSE(fs::exists(ring_of(process.pid())));
+    process.go();
+    EXPECT_EQ(process.line_with("child "), "child exited with 0");
+    const Trace trace = tracer.stop();
+    std::vector<std::string> results;
+    for (const Json& event : trace.of(process.pid(), "process"))
+      if (event.value("action", "") == "enable") results.push_back(event.value("result", ""));
+    EXPECT_THAT(results, IsSupersetOf({std::string("done"), result}));
+  }
+};
+
+TEST_F(ChangingEnableLive, AProgramThatGivesItsRightsUpIsSwitchedOff) {
   covers("enable", "`--enable`: a program of root that becomes another user, and forks");
   Process process(program("drop_user"), "ready");
   Tracer tracer({"--enable"});
   process.go_until("dropped");
-  await_ps(process.pid(), " none ");
-  EXPECT_FALSE(fs::exists(ring_of(process.pid())));
+  expect_switched_off(process, tracer, "privileged");
+}
+
+TEST_F(ChangingEnableLive, AProgramThatChangesItsRootDirectoryIsSwitchedOff) {
+  covers("enable", "`--enable`: a program of root that changes its root directory, and forks");
+  Process process(program("drop_user", {"root"}), "ready");
+  Tracer tracer({"--enable"});
+  process.go_until("dropped");
+  expect_switched_off(process, tracer, "directory");
+}
+
+TEST_F(ChangingEnableLive, AlsoAfterTheWorkerWasReplaced) {
+  covers("enable", "`--enable`: SIGKILL of the worker, then a program of root becomes another user, and forks");
+  Process process(program("drop_user", {"late"}), "ready"), before(awaiting(), "ready");
+  Tracer tracer({"--enable"});
+  process.go_until("on");
+  // A program that a worker is at when it is killed is left alone: it is at another one.
+  before.go();
+  await_work(before);
+  const auto enablers = children_named(tracer.process().pid(), "rtev-enabler");
+  ASSERT_THAT(enablers, SizeIs(1));
+  const auto workers = [&] { return children_named(enablers.front(), "rtev-enabler"); };
+  const auto killed = workers();
+  ASSERT_THAT(killed, SizeIs(1));
+  ::kill(killed.front(), SIGKILL);
+  ASSERT_TRUE(poll_until([&] { return workers().size() == 1 && workers() != killed; }));
+  // The new worker is given the programs whose events are on before those that start later.
+  Process after(awaiting(), "ready");
+  after.go();
+  await_work(after);
+  process.go_until("dropped");
+  expect_switched_off(process, tracer, "privileged");
+  expect_unharmed(after);
+}
+
+/// A process with this pid, which no other one has, dies by this signal.
+void die_with_pid(pid_t pid, int signal) {
+  clone_args arguments{};
+  arguments.exit_signal = SIGCHLD;
+  arguments.set_tid = reinterpret_cast<std::uintptr_t>(&pid);
+  arguments.set_tid_size = 1;
+  const auto child = static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+  if (child == 0) {
+    const rlimit no_core{};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    ::signal(signal, SIG_DFL);
+    ::syscall(SYS_kill, pid, signal);
+    ::_exit(0);
+  }
+  ASSERT_EQ(child, pid) << std::strerror(errno);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+}
+
+TEST_F(EnableStreamLive, WhoDiesWithAPidThatWasItsIsNotTakenForIt) {
+  covers("enable", "`--enable`: another process takes the pid of a program that has just been switched on, and dies");
+  Process process(awaiting(), "ready"), next(awaiting(), "ready");
+  Tracer tracer({"--enable", "-p", std::to_string(process.pid()), "-p", std::to_string(next.pid())});
   process.go();
-  EXPECT_EQ(process.line_with("child "), "child exited with 0");
+  await_work(process);
+  const auto enablers = children_named(tracer.process().pid(), "rtev-enabler");
+  ASSERT_THAT(enablers, SizeIs(1));
+  const auto workers = children_named(enablers.front(), "rtev-enabler");
+  ASSERT_THAT(workers, SizeIs(1));
+  // It is busy with others.
+  ::kill(workers.front(), SIGSTOP);
+  process.close_stdin();
+  EXPECT_EQ(process.wait().status.code(), 0);
+  die_with_pid(process.pid(), SIGSEGV);
+  ::kill(workers.front(), SIGCONT);
+  next.go();
+  await_work(next);
   const Trace trace = tracer.stop();
-  std::vector<std::string> results;
-  for (const Json& event : trace.of(process.pid(), "process"))
-    if (event.value("action", "") == "enable") results.push_back(event.value("result", ""));
-  EXPECT_THAT(results, IsSupersetOf({"done", "privileged"}));
+  EXPECT_EQ(enabled(trace, next.pid()).value("result", ""), "done");
+  expect_unharmed(next);
 }
 
 /// Which processes of a tracer are killed.

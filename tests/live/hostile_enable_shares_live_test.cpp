@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -155,6 +156,30 @@ TEST_F(SilentEnableLive, ALockOfTheWorkersDirectoryIsBlamedOnNobody) {
   EXPECT_TRUE(poll_until([&worker] { return !is_hung(worker); }, std::chrono::seconds(5)));
   tracer.interrupt();
   EXPECT_TRUE(attacker.running()) << "it waited until the lock was gone";
+}
+
+/// A new directory in the file system of /run.
+struct RunDirectory {
+  const fs::path path = "/run/rtev-attack-" + std::to_string(::getpid());
+  RunDirectory() { fs::create_directory(path); }
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+  ~RunDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
+
+TEST_F(SilentEnableLive, OthersDoNotLockWhatIsNotedOfPrograms) {
+  covers("enable", "while another user renames files from a directory that he has locked into those of root");
+  Process before = dozing(victim_user), victim = dozing(0);
+  before.go();
+  EXPECT_EQ(run(enabling({before.pid()})).status.code(), 0) << "so that the directories are there";
+  const RunDirectory own;
+  Process attacker(silent_attack("locked-state", own.path), "ready");
+  victim.go();
+  const Outcome outcome = run(enabling({victim.pid()}));
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
 }
 
 TEST_F(SilentEnableLive, AProgramThatBecomesRootsIsStillItsUsers) {

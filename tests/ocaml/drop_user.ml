@@ -1,13 +1,19 @@
 (* SPDX-License-Identifier: MIT *)
 (* A daemon of root that gives its rights up when its events are on, and forks later: a child that cannot make its ring
-   would die. *)
+   would die. With "late" it waits for the test before that; with "root" it changes its root directory instead. *)
 
 let () =
   Gate.stop_at "ready";
-  let ring = Printf.sprintf "%s/%d.events" (Sys.getenv "OCAML_RUNTIME_EVENTS_DIR") (Unix.getpid ()) in
+  let rings = Sys.getenv "OCAML_RUNTIME_EVENTS_DIR" in
+  let ring = Printf.sprintf "%s/%d.events" rings (Unix.getpid ()) in
   while not (Gate.is_ring ring) do Gate.churn 1 done;
-  Unix.setgid 65534;
-  Unix.setuid 65534;
+  let way = if Array.length Sys.argv > 1 then Sys.argv.(1) else "" in
+  if way = "late" then Gate.stop_at "on";
+  if way = "root" then Unix.chroot rings
+  else begin
+    Unix.setgid 65534;
+    Unix.setuid 65534
+  end;
   Gate.stop_at "dropped";
   match Unix.fork () with
   | 0 ->

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <time.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <limits>
@@ -28,9 +27,13 @@ inline std::uint64_t thread_cpu_ns() {
   return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/// CLOCK_BOOTTIME in the unit of start times of processes (field 22 of /proc/PID/stat).
+/// The unit of start times of processes (field 22 of /proc/PID/stat), whatever the kernel's own tick is. The kernel
+/// rounds them down.
+inline constexpr std::uint64_t ns_per_tick = 10'000'000;
+
+/// CLOCK_BOOTTIME in this unit.
 inline std::uint64_t boot_ticks() {
-  return clock_ns(CLOCK_BOOTTIME) / (1'000'000'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK)));
+  return clock_ns(CLOCK_BOOTTIME) / ns_per_tick;
 }
 
 }  // namespace rtev

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/subordinate_users.hpp"
+#include "base/user_share.hpp"
 #include "inspect/enabled_list.hpp"
 
 namespace rtev::enable {
@@ -31,7 +32,7 @@ EnabledEntries::EnabledEntries(const Procfs& procfs, std::size_t max_entries)
 bool EnabledEntries::has_place_for(std::uint32_t user) const {
   const auto own = static_cast<std::size_t>(
       std::ranges::count_if(entries_, [user](const auto& entry) { return entry.second.user == user; }));
-  return own < (max_entries_ - std::min(max_entries_, entries_.size() - own)) / 2;
+  return has_share(own, entries_.size(), max_entries_);
 }
 
 void EnabledEntries::add(const HeldProcess& process) {

@@ -19,8 +19,7 @@ class EnabledEntries {
   /// `max_entries`: each holds a descriptor.
   EnabledEntries(const Procfs& procfs, std::size_t max_entries);
 
-  /// A user may take half of the places that others leave: there is always one for somebody else. `user`:
-  /// charged_user() of its processes.
+  /// See has_share(). `user`: charged_user() of its processes.
   bool has_place_for(std::uint32_t user) const;
   /// There is an entry of this process.
   void add(const HeldProcess& process);

@@ -21,6 +21,7 @@
 #include "base/capabilities.hpp"
 #include "base/clock.hpp"
 #include "base/file_limit.hpp"
+#include "base/user_share.hpp"
 #include "enable/bounded_task.hpp"
 #include "enable/pausing.hpp"
 #include "helper/channel.hpp"
@@ -189,9 +190,8 @@ class Guard {
     std::erase_if(kept_, [&](const PausedAtEnd& kept) {
       return kept.pid == program.pid && kept.start_ticks == program.start_ticks;
     });
-    // A user may take half of the places that others leave: there is always one for somebody else.
     const auto own = static_cast<std::size_t>(std::ranges::count(kept_, program.user, &PausedAtEnd::user));
-    if (own >= (max_kept_ - std::min(max_kept_, kept_.size() - own)) / 2) return false;
+    if (!has_share(own, kept_.size(), max_kept_)) return false;
     kept_.push_back(std::move(program));
     // The tracer has ended while the events came on.
     if (is_watching_ && !tracer_) pause_kept();

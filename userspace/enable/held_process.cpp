@@ -87,9 +87,10 @@ Checked<void> HeldProcess::look(std::uint64_t start_ticks) {
   }
   memory_ = std::move(*memory);
   // From here on what is read is of the program whose memory this is, or of a later one: then the memory is gone.
-  const auto program = read_program();
+  const auto program = identity_of("exe");
   if (!program) return ended();
   program_ = *program;
+  root_ = identity_of("root");
   if (is_secure()) return privileged(secure);
   // The pidfd was opened first: if the process lives, the directory is of the same one.
   return check_unchanged();
@@ -112,7 +113,7 @@ Checked<void> HeldProcess::check_unchanged() const {
   if (!credentials) return std::unexpected(credentials.error());
   if (*credentials != credentials_)
     return refuse(EnableResult::privileged, "its user, groups or capabilities have changed meanwhile");
-  if (read_program() != program_ || !memory_.is_alive())
+  if (identity_of("exe") != program_ || !memory_.is_alive())
     return refuse(EnableResult::gone, "it runs another program by now");
   return {};
 }
@@ -145,10 +146,14 @@ Checked<Credentials> HeldProcess::read_credentials() const {
                      .namespace_root = namespace_root};
 }
 
-std::optional<FileIdentity> HeldProcess::read_program() const {
+bool HeldProcess::has_its_root() const {
+  return identity_of("root") == root_;
+}
+
+std::optional<FileIdentity> HeldProcess::identity_of(const char* link) const {
   struct statx status{};
   // Asks no file system.
-  if (::statx(directory_.get(), "exe", AT_STATX_DONT_SYNC, STATX_INO, &status) != 0) return std::nullopt;
+  if (::statx(directory_.get(), link, AT_STATX_DONT_SYNC, STATX_INO, &status) != 0) return std::nullopt;
   return FileIdentity{::makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino};
 }
 

@@ -62,6 +62,8 @@ class HeldProcess {
   Checked<void> check_unchanged() const;
 
   bool has_ended() const;
+  /// Whether its root directory is the one that it had.
+  bool has_its_root() const;
   /// Its directory in /proc.
   const UniqueFd& directory() const { return directory_; }
   /// Opens a file of that directory.
@@ -77,7 +79,7 @@ class HeldProcess {
   bool is_secure() const;
   Checked<void> look(std::uint64_t start_ticks);
   Checked<Credentials> read_credentials() const;
-  std::optional<FileIdentity> read_program() const;
+  std::optional<FileIdentity> identity_of(const char* link) const;
 
   std::int32_t pid_;
   UniqueFd pidfd_, directory_;
@@ -85,6 +87,7 @@ class HeldProcess {
   Checked<void> may_write_{};
   Credentials credentials_{};
   FileIdentity program_{};
+  std::optional<FileIdentity> root_{};
   ProcessMemory memory_{};
 };
 

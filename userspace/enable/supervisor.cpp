@@ -69,13 +69,16 @@ EnableAnswer failure(const Error& error) {
   return {.result = EnableResult::denied, .why = error.message(), .hint = error.hint};
 }
 
-/// Of a program whose events are on. `id`: not one of the tracer, which may have asked for the same process.
-EnableRequest take_back_request(const EnableAnswer& answer) {
-  return {.task = Task::take_back,
-          .pid = answer.pid,
-          .start_ticks = answer.start_ticks,
-          .user = answer.user,
-          .id = UINT32_MAX};
+/// Of a program whose events are on.
+EnableRequest keep_request(const EnableAnswer& answer) {
+  return {
+      .task = Task::keep, .pid = answer.pid, .start_ticks = answer.start_ticks, .user = answer.user, .id = answer.id};
+}
+
+EnableRequest take_back_request(const EnableRequest& keep) {
+  EnableRequest request = keep;
+  request.task = Task::take_back;
+  return request;
 }
 
 /// Requests until the supervisor is gone.
@@ -178,7 +181,7 @@ void Supervisor::finish() {
   queue_.clear();
   is_finishing_ = true;
   ask({.task = Task::finish});
-  for (const auto& [pid, request] : ours_) ask(request);
+  for (const auto& [pid, keep] : ours_) ask(take_back_request(keep));
   pass_requests();
   while (!asked_.empty() && monotonic_ns() < end_ns && attend(nullptr)) {
   }
@@ -264,7 +267,7 @@ void Supervisor::abandon_worker() {
 
 /// False if that was done too often.
 bool Supervisor::replace_worker() {
-  bool is_guarded = true, is_started = false;
+  bool is_started = false;
   while (!is_started) {
     abandon_worker();
     if (const Progress::Work work = progress_.current(); work.pid != 0) silent_.add(work);
@@ -274,7 +277,6 @@ bool Supervisor::replace_worker() {
     if (replaced_ns_.size() >= max_replaced) return false;
     replaced_ns_.push_back(now);
     if (!guardian_.renew()) {
-      is_guarded = false;
       auto guardian = start_guardian(tracer_, options_);
       if (!guardian) continue;
       guardian_ = std::move(*guardian);
@@ -285,18 +287,14 @@ bool Supervisor::replace_worker() {
   helper::send(tracer_, encoded(EnableAnswer{.task = Task::restarted}));
   queue_.clear();
   for (const auto& [pid, asked] : asked_) queue_.push_back(pid);
-  if (!is_guarded && options_.pauses_at_end) guard_ours();
+  if (!is_finishing_) keep_ours();
   return true;
 }
 
-/// A new guardian does not know the programs whose events are on.
-void Supervisor::guard_ours() {
-  for (const auto& [pid, request] : ours_) {
-    if (asked_.contains(pid)) continue;
-    EnableRequest keep = request;
-    keep.task = Task::keep;
-    ask(keep);
-  }
+/// A new worker does not know the programs whose events are on, nor does a new guardian.
+void Supervisor::keep_ours() {
+  for (const auto& [pid, request] : ours_)
+    if (!asked_.contains(pid)) ask(request);
 }
 
 /// False if the tracer is gone.
@@ -359,12 +357,15 @@ bool Supervisor::pass_answers() {
       add_suspect({.file = {answer->harmed->device, answer->harmed->inode}, .user = answer->harmed->user});
     if (answer->is_ours) {
       forget_ended();
-      const EnableRequest& request = ours_.insert_or_assign(answer->pid, take_back_request(*answer)).first->second;
+      const EnableRequest& keep = ours_.insert_or_assign(answer->pid, keep_request(*answer)).first->second;
       // It came on during the last attempt.
-      if (is_finishing_) ask(request);
+      if (is_finishing_) ask(take_back_request(keep));
     }
     const auto asked = asked_.find(answer->pid);
-    if (!answer->is_correction && asked != asked_.end() && asked->second.request.id == answer->id) asked_.erase(asked);
+    // The tracer may have asked for the same process meanwhile.
+    if (!answer->is_correction && asked != asked_.end() && asked->second.request.task == answer->task &&
+        asked->second.request.id == answer->id)
+      asked_.erase(asked);
   }
   return errno == EAGAIN;
 }

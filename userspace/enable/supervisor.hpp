@@ -53,7 +53,7 @@ class Supervisor {
   [[noreturn]] void work(int channel);
   void abandon_worker();
   bool replace_worker();
-  void guard_ours();
+  void keep_ours();
   void forget_ended();
   bool take_request();
   void pass_requests();
@@ -77,7 +77,7 @@ class Supervisor {
   UniqueFd worker_{}, worker_process_{};          ///< its socket, and its pidfd
   std::map<std::int32_t, Asked> asked_{};         ///< requests without an answer, by pid
   std::deque<std::int32_t> queue_{};              ///< those that the worker has still to be sent
-  std::map<std::int32_t, EnableRequest> ours_{};  ///< to take back those whose events are on because of this run
+  std::map<std::int32_t, EnableRequest> ours_{};  ///< to keep those whose events are on because of this run
   std::size_t next_check_ = 0;                    ///< when there are so many of them: see forget_ended()
   bool is_finishing_ = false;
   std::uint64_t last_answer_ns_ = 0;

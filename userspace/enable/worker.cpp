@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/user_share.hpp"
 #include "enable/as_program.hpp"
 #include "enable/process_status.hpp"
 #include "enable/ring_removal.hpp"
@@ -133,7 +134,12 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   if (!events) return refuse(request, events.error(), &*target);
   if (request.task == Task::disable || request.task == Task::take_back) return disable(request, *target, *events);
   if (request.task == Task::keep) {
-    if (*events == EventsState::active && our_note(*target)) keep(*target);
+    if (*events == EventsState::active && our_note(*target)) {
+      keep(*target);
+      EnableRequest enabled = request;
+      enabled.task = Task::enable;
+      watch_changes(enabled, target);
+    }
     return refuse(request, {.result = EnableResult::nothing_to_do}, &*target);
   }
   if (const auto is_possible = check_ring_size(*target); !is_possible)
@@ -268,7 +274,7 @@ void Worker::take_as_ours(const EnableRequest& request, const std::shared_ptr<co
   if (result == EnableResult::done) answer.ring_path = ring_path(*target);
   answer.is_ours = true;
   answer_(std::move(answer));
-  watch_user(request, target);
+  watch_changes(request, target);
 }
 
 /// The run that has switched its events on leaves them to this one. False if there is none.
@@ -279,34 +285,52 @@ bool Worker::adopt(const EnableRequest& request, const std::shared_ptr<const Tar
   return true;
 }
 
-/// Its children make rings as the user that the program is when it forks them. If that user may not, they end.
-void Worker::watch_user(const EnableRequest& request, const std::shared_ptr<const Target>& target) {
+/// Its children make rings as the user that the program is when it forks them, and below the root directory that it has
+/// then. If they may not, they end.
+void Worker::watch_changes(const EnableRequest& request, const std::shared_ptr<const Target>& target) {
   const Credentials& credentials = target->process.credentials();
-  if ((credentials.capabilities >> CAP_SETUID & 1) == 0) return;
-  if (!programs_.watch_user(request.pid, credentials.user)) return;
-  may_change_user_.insert_or_assign(request.pid, std::pair(request, target));
+  if ((credentials.capabilities & (1u << CAP_SETUID | 1u << CAP_SYS_CHROOT)) == 0) return;
+  const std::uint32_t user = target->users_program().user;
+  const auto own = static_cast<std::size_t>(std::ranges::count_if(
+      may_change_, [user](const auto& entry) { return entry.second.second->users_program().user == user; }));
+  if (!has_share(own, may_change_.size(), RTEV_MAX_WATCHED) || !programs_.watch(request.pid, credentials.user))
+    return switch_off(request, *target,
+                      {.result = EnableResult::denied,
+                       .why = "its events are off again: too many programs of its user may become another user",
+                       .hint = "trace some of them only (-p, -n)"});
+  may_change_.insert_or_assign(request.pid, std::pair(request, target));
   // Before that it was not seen.
   const auto status = target->process.read("status").and_then(parse_status);
-  if (status && status->user_ids[1] != credentials.user) changed_user(request.pid);
+  if (status && status->user_ids[1] != credentials.user) return changed(request.pid, RTEV_CHANGED_USER);
+  if (!target->process.has_its_root()) changed(request.pid, RTEV_CHANGED_ROOT);
 }
 
-/// It has given up the rights with which its ring was made. What was held is still its memory, so the runtime is made
-/// to believe that it has no ring.
-void Worker::changed_user(std::int32_t pid) {
-  const auto found = may_change_user_.find(pid);
-  if (found == may_change_user_.end()) return;
-  const auto [request, target] = std::move(found->second);
-  may_change_user_.erase(found);
-  programs_.forget_user(pid);
-  const Progress::Scope at_work = supervision_.progress.work_on(target->process);
-  if (!target->memory().is_alive() || target->memory().word(target->flags().enabled) != 1) return;
-  target->memory().write_word(target->flags().enabled, 0);
-  remove_present_ring(procfs_, *target);
-  note(*target, Enabled::off, boot_ticks());
-  EnableAnswer answer = answer_to(request, *target, EnableResult::privileged);
+/// It has given up the rights with which its ring was made, or cannot reach its directory any more.
+void Worker::changed(std::int32_t pid, std::uint32_t what) {
+  const auto [request, target] = std::move(may_change_.extract(pid).mapped());
+  programs_.unwatch(pid);
+  const bool is_user = what == RTEV_CHANGED_USER;
+  switch_off(
+      request, *target,
+      {.result = is_user ? EnableResult::privileged : EnableResult::directory,
+       .why = is_user ? "its events are off again: it became another user, whose children could not make their rings"
+                      : "its events are off again: it changed its root directory, where its children could not make "
+                        "their rings",
+       .hint = "switch its events on when it has done that"});
+}
+
+/// What was held is still its memory, so the runtime is made to believe that it has no ring, whatever its rights are
+/// now.
+void Worker::switch_off(const EnableRequest& request, const Target& target, const Refused& why) {
+  const Progress::Scope at_work = supervision_.progress.work_on(target.process);
+  if (!target.memory().is_alive() || target.memory().word(target.flags().enabled) != 1) return;
+  target.memory().write_word(target.flags().enabled, 0);
+  remove_present_ring(procfs_, target);
+  note(target, Enabled::off, boot_ticks());
+  EnableAnswer answer = answer_to(request, target, why.result);
   answer.is_correction = true;
-  answer.why = "its events are off again: it became another user, whose children could not make their rings";
-  answer.hint = "switch its events on when it has done that";
+  answer.why = why.why;
+  answer.hint = why.hint;
   answer_(std::move(answer));
 }
 
@@ -325,7 +349,7 @@ void Worker::resume(const EnableRequest& request, const std::shared_ptr<const Ta
   answer.ring_path = ring_path(target);
   answer.is_ours = true;
   answer_(std::move(answer));
-  watch_user(request, shared_target);
+  watch_changes(request, shared_target);
 }
 
 /// Without the note it is not resumed by a later run, and its ring stays: no reason to fail.
@@ -358,12 +382,11 @@ bool Worker::keep(const Target& target) {
   return *kept;
 }
 
-/// A user may take half of the places that others leave: there is always one for somebody else.
 bool Worker::has_place_for(std::uint32_t user) const {
   const auto own = static_cast<std::size_t>(std::ranges::count_if(
       waiting_, [user](const auto& entry) { return entry.second.target->users_program().user == user; }));
   const std::size_t places = std::min(max_waiting, max_descriptors_ / descriptors_of_program);
-  return own < (places - std::min(places, waiting_.size() - own)) / 2;
+  return has_share(own, waiting_.size(), places);
 }
 
 void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> target, Requirements requirements,
@@ -448,7 +471,7 @@ bool Worker::may_try(const Program& program, std::uint64_t now_ns) const {
 
 void Worker::step(std::uint64_t now_ns) {
   for (const std::int32_t pid : entries_.remove_ended())
-    if (may_change_user_.erase(pid) > 0) programs_.forget_user(pid);
+    if (may_change_.erase(pid) > 0) programs_.unwatch(pid);
   std::vector<rtev_running> records;
   programs_.read([&](const rtev_running& record) { records.push_back(record); });
   // A report is too old after the attempts before it: users who were not tried for long come first.
@@ -458,12 +481,17 @@ void Worker::step(std::uint64_t now_ns) {
     const auto next = next_attempt_ns_.find(program->second.target->users_program().user);
     return next == next_attempt_ns_.end() ? 0 : next->second;
   });
-  for (const rtev_running& record : records)
-    if (record.changed_user != 0) changed_user(static_cast<std::int32_t>(record.tgid));
+  for (const rtev_running& record : records) {
+    const auto found = may_change_.find(static_cast<std::int32_t>(record.tgid));
+    if (record.changed != 0 && found != may_change_.end() &&
+        kernel::is_of(record, found->second.second->process.start_ticks()))
+      changed(found->first, record.changed);
+  }
   for (const rtev_running& record : records) {
     const auto found = waiting_.find(static_cast<std::int32_t>(record.tgid));
-    if (found == waiting_.end() || record.changed_user != 0) continue;
+    if (found == waiting_.end() || record.changed != 0) continue;
     Program& program = found->second;
+    if (!kernel::is_of(record, program.target->process.start_ticks())) continue;
     const Charge charge(*this, program.target->users_program().user);
     if (record.signal != 0) {
       if (is_harm(record.signal)) harmed(program, record.signal);
@@ -510,7 +538,7 @@ void Worker::end_waits(std::uint64_t now_ns) {
     const bool is_first = first != first_of_.end() && first->second == pid;
     const bool is_proved = program.is_on && now_ns + watch_ns >= *program.watched_until_ns + proof_ns;
     // Not at once: a thread may be in the function that starts events, which would make the ring again.
-    if (is_proved && !std::exchange(program.is_user_watched, true)) watch_user(program.request, program.target);
+    if (is_proved && !std::exchange(program.is_change_watched, true)) watch_changes(program.request, program.target);
     if (is_first && is_proved) {
       proved_.insert(what);
       first_of_.erase(first);

@@ -62,7 +62,7 @@ class Worker {
     std::uint64_t tried_ticks = 0;  ///< when it was first: children that were forked later have its ring
     std::optional<RingFile> made{};
     std::optional<std::uint64_t> watched_until_ns{};  ///< it was answered: whether it comes to harm
-    bool is_on = false, is_user_watched = false;
+    bool is_on = false, is_change_watched = false;
   };
 
   /// A request that is taken again.
@@ -117,8 +117,9 @@ class Worker {
   bool adopt(const EnableRequest& request, const std::shared_ptr<const Target>& target);
   void take_as_ours(const EnableRequest& request, const std::shared_ptr<const Target>& target, EnableResult result,
                     std::uint64_t since_ticks);
-  void watch_user(const EnableRequest& request, const std::shared_ptr<const Target>& target);
-  void changed_user(std::int32_t pid);
+  void watch_changes(const EnableRequest& request, const std::shared_ptr<const Target>& target);
+  void changed(std::int32_t pid, std::uint32_t what);
+  void switch_off(const EnableRequest& request, const Target& target, const Refused& why);
   void finish(const EnableRequest& request, std::uint64_t now_ns);
   bool take_back(const Target& target, std::uint64_t since_ticks, std::uint64_t end_ns);
   void note(const Target& target, Enabled enabled, std::uint64_t since_ticks);
@@ -145,8 +146,8 @@ class Worker {
   Suspects suspects_;
   std::size_t max_descriptors_ = raise_file_limit();
   EnabledEntries entries_;
-  /// Programs whose events are on, and that may become another user: see changed_user().
-  std::map<std::int32_t, std::pair<EnableRequest, std::shared_ptr<const Target>>> may_change_user_;
+  /// Programs whose events are on, and that may change in a way that harms their children: see changed().
+  std::map<std::int32_t, std::pair<EnableRequest, std::shared_ptr<const Target>>> may_change_;
   std::map<std::uint32_t, Cost> costs_;  ///< by user
   bool is_finishing_ = false;
   std::uint64_t next_check_ns_ = 0;                         ///< of what waits

@@ -27,7 +27,7 @@ constexpr std::size_t max_running_records = 1 << 12;
 struct EnablePrograms::State {
   EnableSkeleton skeleton;
   BpfRing running;
-  std::set<pid_t> wanted{}, users{};
+  std::set<pid_t> wanted{}, watched{};
   std::vector<UniqueFd> links{};
 };
 
@@ -57,10 +57,11 @@ Result<void> EnablePrograms::want(pid_t tgid, std::uint64_t not_before_ns) {
   return attach();
 }
 
-Result<void> EnablePrograms::watch_user(pid_t tgid, std::uint32_t user) {
-  if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.users), &tgid, &user, BPF_ANY) != 0)
-    return errno_error(errno, "cannot watch the user of one more process");
-  state_->users.insert(tgid);
+Result<void> EnablePrograms::watch(pid_t tgid, std::uint32_t user) {
+  const rtev_watched process{.user = user, .padding = 0, .root = 0};
+  if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.watched), &tgid, &process, BPF_ANY) != 0)
+    return errno_error(errno, "cannot watch one more process");
+  state_->watched.insert(tgid);
   return attach();
 }
 
@@ -82,14 +83,14 @@ void EnablePrograms::forget(pid_t tgid) {
   detach_if_idle();
 }
 
-void EnablePrograms::forget_user(pid_t tgid) {
-  bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.users), &tgid);
-  state_->users.erase(tgid);
+void EnablePrograms::unwatch(pid_t tgid) {
+  bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.watched), &tgid);
+  state_->watched.erase(tgid);
   detach_if_idle();
 }
 
 void EnablePrograms::detach_if_idle() {
-  if (state_->wanted.empty() && state_->users.empty()) state_->links.clear();
+  if (state_->wanted.empty() && state_->watched.empty()) state_->links.clear();
 }
 
 int EnablePrograms::fd() const {

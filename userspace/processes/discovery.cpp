@@ -7,14 +7,12 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "inspect/proc_lines.hpp"
 #include "inspect/tracking.hpp"
 
 namespace rtev {
 namespace {
-
-/// /proc counts start times in ticks of 1/100 s, whatever the kernel's own tick is.
-constexpr std::uint64_t ns_per_tick = 10'000'000;
 
 /// A process runs its next program shortly before the record of that exec is written. On a busy host it may lose its
 /// cpu in between.

@@ -55,6 +55,14 @@ TEST_F(HeldProcessTest, ThatStaysTheSameMayBeWritten) {
   EXPECT_EQ(held.credentials().user, ::getuid());
 }
 
+TEST_F(HeldProcessTest, MayChangeItsRootDirectory) {
+  Child child([] {}, [] { ASSERT_EQ(::chroot("/proc"), 0); });
+  const HeldProcess held = hold(child.pid());
+  EXPECT_TRUE(held.has_its_root());
+  child.go_on();
+  EXPECT_FALSE(held.has_its_root());
+}
+
 TEST_F(HeldProcessTest, HasTheIdsOfItsUser) {
   const Child child([] {
     ASSERT_EQ(::setresgid(other_user, other_user, other_user), 0);

@@ -21,8 +21,6 @@ namespace {
 /// Of parents, up to the command.
 constexpr int max_ancestors = 64;
 
-constexpr std::uint64_t ns_per_tick = 10'000'000;  // of start times
-
 /// When a process began, by CLOCK_MONOTONIC and not later than it did.
 std::uint64_t began_ns(const Image& image) {
   const std::uint64_t suspended_ns = clock_ns(CLOCK_BOOTTIME) - monotonic_ns();
