@@ -16,6 +16,7 @@
 #include "base/clock.hpp"
 #include "cli/agent/handover.hpp"
 #include "live/agent_fixture.hpp"
+#include "live/hostile_enable_fixture.hpp"
 #include "support/files.hpp"
 #include "support/poll_until.hpp"
 
@@ -318,6 +319,36 @@ TEST_F(AgentReplaceLive, EventsThatWereSwitchedOnStayOnUntilTheNextOneEnds) {
   ::kill(second.pid(), SIGTERM);
   EXPECT_TRUE(poll_until([&] { return !second.is_there(); }));
   EXPECT_TRUE(poll_until([&] { return !fs::exists(ring_of(program.pid())); }));
+}
+
+TEST_F(AgentReplaceLive, EventsThatWereSwitchedOnGoOffIfTheNextOneDoesNotCare) {
+  Process program({.argv = {ocaml_program("ticking")}, .env = {{"OCAML_RUNTIME_EVENTS_DIR", dir.path()}}}, "ready");
+  Agent first({"--enable", "-p", std::to_string(program.pid())});
+  ASSERT_TRUE(
+      poll_until([&] { return fs::exists(ring_of(program.pid())) && fs::file_size(ring_of(program.pid())) > 0; }));
+  const NextAgent second = replaced(first.pid());
+  EXPECT_EQ(first.process().wait().status.code(), 0);
+  EXPECT_FALSE(fs::exists(ring_of(program.pid())));
+}
+
+TEST_F(AgentReplaceLive, AnAttemptThatDoesNotEndLeavesNothing) {
+  const fs::path rings = dir / "rings";
+  fs::create_directory(rings);
+  fs::permissions(rings, fs::perms::owner_all);
+  Process program({.argv = {attack_program("rtev-attack-enabled"), "killed-entry", rings},
+                   .env = {{"OCAML_RUNTIME_EVENTS_DIR", rings}}},
+                  "ready");
+  Agent first({"--enable", "-p", std::to_string(program.pid())});
+  program.lines_until("replaced");
+  EXPECT_THAT(files_in(rings), SizeIs(1));
+  // Not its supervisor, nor the guardian.
+  for (const pid_t pid : family_of(first.pid()))
+    if (comm_of(pid) == "rtev-enabler" && children_of(pid).empty()) ::kill(pid, SIGSTOP);
+  const NextAgent second = replaced(first.pid(), {"--enable", "-n", "another"});
+  EXPECT_EQ(first.process().wait().status.code(), 0);
+  EXPECT_THAT(files_in(rings), IsEmpty());
+  for (const fs::path& entry : files_in("/run/rtev-bpf/hooks"))
+    EXPECT_FALSE(entry.filename().native().starts_with(std::to_string(program.pid()) + "-")) << entry;
 }
 
 TEST_F(AgentReplaceLive, TheServiceManagerLearnsIt) {

@@ -187,15 +187,18 @@ void Supervisor::finish() {
   }
 }
 
-/// What is on is left on, to another run. The worker could still switch on more.
+/// What is on is left on, to another run. The worker could still switch on more: what it is at ends first.
 void Supervisor::leave() {
-  abandon_worker();
+  end_worker();
   progress_.reset();
   asked_.clear();
   queue_.clear();
   options_.pauses_at_end = false;
   if (guardian_.renew()) guardian_.leave();
   helper::send(tracer_, encoded(EnableAnswer{.task = Task::leave}));
+  // What killed ones left is mended when another one starts. Nobody waits any more for programs that do not answer.
+  silent_ = {};
+  if (!journal_.left_to(own_).empty() && start_worker()) end_worker();
 }
 
 void Supervisor::ask(const EnableRequest& request) {
@@ -204,6 +207,10 @@ void Supervisor::ask(const EnableRequest& request) {
 }
 
 Supervisor::~Supervisor() {
+  end_worker();
+}
+
+void Supervisor::end_worker() {
   worker_.reset();
   pollfd ended{.fd = worker_process_.get(), .events = POLLIN, .revents = 0};
   if (worker_process_ && ::poll(&ended, 1, end_timeout_ms) == 0) abandon_worker();

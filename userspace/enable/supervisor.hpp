@@ -52,6 +52,7 @@ class Supervisor {
   std::optional<EnableAnswer> start_worker();
   [[noreturn]] void work(int channel);
   void abandon_worker();
+  void end_worker();
   bool replace_worker();
   void keep_ours();
   void forget_ended();

@@ -105,6 +105,10 @@ TEST_F(SuccessorTest, SaysFromWhenOnItCounts) {
   EXPECT_TRUE(successor.is_there());
   ASSERT_TRUE(send(channel.first.get(), {.word = "take", .fields = {{"at", "77"}}}));
   EXPECT_EQ(successor.take(), 77u);
+  EXPECT_TRUE(successor.enables());
+  ASSERT_TRUE(send(channel.first.get(), {.word = "take", .fields = {{"at", "77"}, {"enable", "0"}}}));
+  EXPECT_EQ(successor.take(), 77u);
+  EXPECT_FALSE(successor.enables());
   EXPECT_TRUE(successor.give({.since_ns = 1, .metrics = "m", .spans = "s"}));
   EXPECT_EQ(figures_of(*receive(channel.first.get()))->spans, "s");
 }

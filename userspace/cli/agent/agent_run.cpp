@@ -228,7 +228,7 @@ int AgentRun::trace(const Invocation& invocation) {
                                  .on_lost = [&](std::string_view part) { lose(part); },
                                  .is_service = true,
                                  .adopts_enabled = options_.replaced.has_value(),
-                                 .leaves_enabled = [&] { return is_replaced_ || predecessor_.has_value(); }});
+                                 .leaves_enabled = [&] { return leaves_enabled_ || predecessor_.has_value(); }});
   // It was asked to end before it took over.
   const bool is_too_early = options_.replaced && predecessor_;
   return has_failed_ || is_too_early ? exit_failure : status;
@@ -320,7 +320,7 @@ void AgentRun::ask_for_place(std::uint64_t time_ns) {
   const std::uint64_t from_ns = now + ahead_ns;
   cut_->cut_at(from_ns, StreamCut::Rest::given,
                [this](std::uint64_t cut_ns, const Registry& registry) { return begin_to_count(cut_ns, registry); });
-  predecessor_->take_at(from_ns);
+  predecessor_->take_at(from_ns, options_.enable);
 }
 
 bool AgentRun::begin_to_count(std::uint64_t time_ns, const Registry& registry) {
@@ -445,6 +445,7 @@ void AgentRun::hand_over() {
                  .subject = std::to_string(successor_.pid()),
                  .why = "it has ended while it took over",
                  .hint = "start an agent"});
+  leaves_enabled_ = successor_.enables();
   if (!options_.quiet) say(fmt::format("Agent {} has taken over.\n", successor_.pid()));
 }
 

@@ -88,7 +88,8 @@ class AgentRun {
 
   Successor successor_;
   bool is_replaced_ = false;
-  std::uint64_t end_ns_ = 0;  ///< until then it waits for its network process, if it is replaced or has failed
+  bool leaves_enabled_ = false;  ///< the next one takes care of programs whose events are on
+  std::uint64_t end_ns_ = 0;     ///< until then it waits for its network process, if it is replaced or has failed
   bool has_failed_ = false;
   std::string lost_;  ///< a line for each process that has ended and cannot be started again
 };

@@ -5,7 +5,7 @@
 //   "replace"                  ->          how to serve in its place: Offer
 //                              <-  "offer"
 //   reads along
-//   "take" at=T                ->          counts what is until T, and ends
+//   "take" at=T enable=0 or 1  ->          counts what is until T, and ends
 //                              <-  "figures"
 //
 // In place of its message the last one may send "failed". If the next one closes the connection before T, the last one

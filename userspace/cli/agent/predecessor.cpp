@@ -46,8 +46,9 @@ Result<Predecessor> Predecessor::ask(pid_t pid) {
   return Predecessor(pid, std::move(*connection), offer_of(std::move(*message)));
 }
 
-bool Predecessor::take_at(std::uint64_t time_ns) const {
-  return send(connection_.get(), {.word = "take", .fields = {{"at", std::to_string(time_ns)}}});
+bool Predecessor::take_at(std::uint64_t time_ns, bool enables) const {
+  return send(connection_.get(),
+              {.word = "take", .fields = {{"at", std::to_string(time_ns)}, {"enable", enables ? "1" : "0"}}});
 }
 
 Predecessor::News Predecessor::receive() {

@@ -24,8 +24,9 @@ class Predecessor {
   Offer& offer() { return offer_; }
   /// Readable (epoll) when receive() has something to do.
   int event_fd() const { return connection_.get(); }
-  /// This agent counts from this time on (CLOCK_MONOTONIC). False if the other one is gone.
-  bool take_at(std::uint64_t time_ns) const;
+  /// This agent counts from this time on (CLOCK_MONOTONIC), and switches events on itself, or not. False if the other
+  /// one is gone.
+  bool take_at(std::uint64_t time_ns, bool enables) const;
 
   enum class News : std::uint8_t { none, figures, failed, gone };
   /// What has come; each once.

@@ -47,7 +47,9 @@ std::optional<std::uint64_t> Successor::take() {
     if (errno != EAGAIN) dismiss();
     return std::nullopt;
   }
-  return message->word == "take" ? message->number("at") : std::nullopt;
+  if (message->word != "take") return std::nullopt;
+  enables_ = message->number("enable") != 0u;
+  return message->number("at");
 }
 
 void Successor::refuse(const std::string& why) {

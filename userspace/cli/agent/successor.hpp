@@ -35,6 +35,8 @@ class Successor {
   /// False if it has not got them.
   bool give(const Figures& figures);
   pid_t pid() const { return pid_; }
+  /// After take(): whether it takes care of programs whose events are on.
+  bool enables() const { return enables_; }
 
  private:
   void dismiss();
@@ -43,6 +45,7 @@ class Successor {
   std::mutex mutex_;
   UniqueFd connection_;  ///< guarded by mutex_
   pid_t pid_ = 0;
+  bool enables_ = true;  ///< earlier versions do not say it
 };
 
 }  // namespace rtev::cli
