@@ -106,6 +106,9 @@ void Stats::add_process(const Event& event, const Batch& batch, const Registry& 
   if (is_action(event, ProcessAction::found) || is_action(event, ProcessAction::exec) ||
       is_action(event, ProcessAction::fork)) {
     images_[process.stats.pid] = process.index;
+    // It did nothing before that, whatever its ring says.
+    if (!is_action(event, ProcessAction::found) && process.domains.empty())
+      process.shown_from_ns = process.stats.begin_ns = time_ns;
     // The kernel side does not track a program that has just begun: it does not know yet what it is.
     if (!is_action(event, ProcessAction::exec)) process.is_tracked(time_ns);
   } else if ((is_action(event, ProcessAction::ring) || is_action(event, ProcessAction::probe)) && !process.ring_ns) {
@@ -233,7 +236,7 @@ Stats::Process& Stats::process_at(ProcessIndex index, const Registry& registry, 
     process->learn(registry.process(index));
     process->charge(process->stats.exe.size());
   }
-  process->stats.begin_ns = std::min(process->stats.begin_ns, time_ns);
+  process->stats.begin_ns = std::min(process->stats.begin_ns, std::max(time_ns, process->shown_from_ns));
   return *process;
 }
 
