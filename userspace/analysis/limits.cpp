@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "analysis/read_programs.hpp"
 #include "base/escape.hpp"
 #include "base/parse.hpp"
 #include "base/text_format.hpp"
@@ -33,16 +34,9 @@ std::string text_of(double figure, const Limit& limit) {
   return fmt::format("{}", Duration{static_cast<std::uint64_t>(figure)});
 }
 
-/// True if events of a program were read, or would have been if it had written any.
-bool was_read(const ProcessInfo& process) {
-  if (process.words.events != 0 || process.domains != 0) return true;
-  const bool has_ring = process.ring == RingState::active || process.ring == RingState::stopped ||
-                        process.ring == RingState::ended || process.ring == RingState::probed;
-  return has_ring && process.missed.sum() == 0;
-}
-
 /// Why there are neither pauses nor times of domains; empty if there could be.
 std::string why_no_programs(const Registry& registry) {
+  const auto was_read = [](const ProcessInfo& process) { return events_read(process) == EventsRead::yes; };
   if (registry.others().words.events != 0 || std::ranges::any_of(registry.processes(), was_read)) return {};
   return "no program with runtime events was seen";
 }

@@ -34,17 +34,10 @@ class DroppedEvents {
   std::uint64_t dropped_ = 0;
 };
 
-/// True if the stream is the whole content of a ring file, not a trace: the summary of a trace lists the kernel's
-/// buffers with their drops (also if zero), and its figures begin when a process was found. False for a recording that
-/// lacks its end, where this is unknown.
-inline bool is_whole_ring(const RunSummary& summary) {
-  return summary.complete && summary.drops.empty();
-}
-
-/// Words of such a ring that were overwritten before it was read.
+/// Words of a whole ring that were overwritten before it was read.
 inline std::uint64_t words_overwritten_before(const RunSummary& summary, const Registry& registry) {
   std::uint64_t words = 0;
-  if (!is_whole_ring(summary)) return words;
+  if (!summary.whole_ring) return words;
   for (const ProcessInfo& info : registry.processes()) words += info.words.before_attach;
   return words;
 }

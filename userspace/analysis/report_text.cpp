@@ -43,15 +43,8 @@ void append(TextBuffer& out, const Behind& behind) {
   } else if (wait.by && wait.had == throughout) {
     print(out, "behind {}", ThreadName{*wait.by, own_pid});
   } else {
+    // Who had it at first, or at last, may have had it for a moment.
     out.add("behind other threads");
-    if (!wait.by) return;
-    const std::string_view when = wait.had == first ? "first" : wait.had == last ? "last" : "first and last";
-    out.add(" (on the CPU ", when, ": ");
-    if (wait.by->tid == 0) {
-      out.add("none)");
-    } else {
-      print(out, "{})", ThreadName{*wait.by, own_pid});
-    }
   }
 }
 
@@ -80,6 +73,10 @@ void append(TextBuffer& out, const ProcessName& process) {
   print(out, "{}/{}", Escaped{process.comm}, process.pid);
 }
 
+void add_line(TextBuffer& out, std::string_view sentence) {
+  if (!sentence.empty()) out.add(folded(sentence, 0, 2), '\n');
+}
+
 void add_lacks(TextBuffer& out, const std::vector<Lack>& lacks) {
   const auto text_of = [&](Lack::Of of) {
     std::vector<Lack> some;
@@ -91,7 +88,7 @@ void add_lacks(TextBuffer& out, const std::vector<Lack>& lacks) {
   std::string text = missing.empty() ? "" : "warning: missing: " + missing;
   if (!unordered.empty())
     text += fmt::format("{}{}, near which figures may be wrong", missing.empty() ? "" : "; ", unordered);
-  out.add(folded(text, 0, 2), '\n');
+  add_line(out, text);
 }
 
 void add_unknown_time(TextBuffer& out, std::uint64_t unknown_ns, std::uint64_t whole_ns, std::string_view what,

@@ -83,6 +83,9 @@ void append(TextBuffer& out, const ProcessName& process);
 void append(TextBuffer& out, const DumpCommand& command);
 void append(TextBuffer& out, const Percent& percent);
 
+/// A sentence as a line, folded; of an empty one nothing.
+void add_line(TextBuffer& out, std::string_view sentence);
+
 /// Which events are missing and which came late: a sentence, or nothing. Scheduler events and samples are left out:
 /// what their loss means differs by report.
 void add_lacks(TextBuffer& out, const std::vector<Lack>& lacks);
@@ -91,6 +94,11 @@ void add_lacks(TextBuffer& out, const std::vector<Lack>& lacks);
 /// line, or nothing.
 void add_unknown_time(TextBuffer& out, std::uint64_t unknown_ns, std::uint64_t whole_ns, std::string_view what,
                       std::uint64_t scheduler_dropped = 0);
+
+/// Before a figure that is a lower bound.
+constexpr std::string_view at_least(bool is_bound) {
+  return is_bound ? "at least " : "";
+}
 
 inline Counted times(std::uint64_t count) {
   return {count, "time", "times"};

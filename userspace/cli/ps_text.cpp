@@ -7,6 +7,7 @@
 #include <ranges>
 #include <string_view>
 
+#include "analysis/read_programs.hpp"
 #include "base/escape.hpp"
 #include "base/folding.hpp"
 #include "base/json_writer.hpp"
@@ -57,7 +58,7 @@ std::string ps_table(std::span<const PsRow> rows, std::size_t columns) {
   for (const char* title : {"DOM", "EVENTS/S", "CPU%", "GC%", "HEAP", "MEMORY", "UP"}) table.column(title, 0);
   table.column("ARGUMENTS", 0, left);
   for (const auto& [info, use, is_enabled, gc_share, heap_bytes, uptime_s] : rows) {
-    const bool has_ring = info->ring != RingState::none && info->ring != RingState::unreadable;
+    const bool has_ring = events_read(*info) == EventsRead::yes;
     table.row();
     table.cell(std::to_string(info->pid));
     table.cell(escaped(name_of_user(info->user)));
@@ -108,12 +109,13 @@ std::string ps_json(std::span<const PsRow> rows, double sample_s) {
           json.member("script", info.script);
           json.member("arguments", row.use.arguments);
           json.member("runtime", info.runtime);
-          json.member("version", info.version);
+          json.text_or_null("version", info.version);
           json.member("ring", to_string(info.ring));
           json.member("ring_path", info.ring_path);
           json.member("enabled", row.is_enabled);
-          json.member("domains", info.domains);
-          json.member("events_per_second", row.use.events_per_second);
+          const bool is_read = events_read(info) == EventsRead::yes;
+          json.member("domains", is_read ? std::optional(info.domains) : std::nullopt);
+          json.member("events_per_second", is_read ? std::optional(row.use.events_per_second) : std::nullopt);
           json.member("cpu_share", row.use.cpu_share);
           json.member("gc_share", row.gc_share);
           json.member("heap_bytes", row.heap_bytes);

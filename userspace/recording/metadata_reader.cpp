@@ -287,6 +287,7 @@ Result<void> MetadataReader::summary(const Object& object) {
   if (!has_header_) return bad_recording("a summary without a header");
   Values values(object.arguments);
   summary_fields(summary_, values);
+  summary_.whole_ring = values.has("whole_ring") && values.boolean("whole_ring");
   if (!values.complete()) return incomplete(metadata_summary);
   hand_out_header();
   // A damaged recording may lack these: then its figures are those of its events.

@@ -40,7 +40,7 @@ RunSummary dump_snapshot(RingReader ring, const SnapshotOptions& options, Sink& 
                          .producer = reader->producer(),
                          .user_event_name = [reader](std::uint16_t id) { return reader->user_event_name(id); }});
   RingReaderAccess::set_slot(*reader, slot);
-  RunSummary summary;
+  RunSummary summary{.whole_ring = true};
   // The times of a file may be from another host or boot, so the current time means nothing.
   Timeline timeline([] { return forever; });
   bool has_header = false;

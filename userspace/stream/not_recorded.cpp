@@ -34,14 +34,18 @@ std::vector<std::string_view> NotRecorded::words() const {
 }
 
 std::string NotRecorded::text(std::initializer_list<EventKind> wanted) const {
-  std::vector<std::string> names;
+  std::vector<std::string> none, some;
   for (const KindWord& word : kind_words()) {
     const bool is_wanted = wanted.size() == 0 || std::ranges::find_first_of(word.kinds, wanted) != word.kinds.end();
-    if (is_wanted && std::ranges::any_of(word.kinds, [this](EventKind kind) { return has(kind); }))
-      names.emplace_back(word.name);
+    if (!is_wanted || std::ranges::none_of(word.kinds, [this](EventKind kind) { return has(kind); })) continue;
+    const bool is_seen =
+        std::ranges::any_of(word.kinds, [this](EventKind kind) { return seen[static_cast<std::size_t>(kind)]; });
+    (is_seen ? some : none).emplace_back(word.name);
   }
-  if (names.empty()) return {};
-  return fmt::format("{} were not recorded ({})", with_and(names), escaped(selection));
+  if (none.empty() && some.empty()) return {};
+  if (none.empty()) return fmt::format("not all {} were recorded ({})", with_and(some), escaped(selection));
+  return fmt::format("{} were not recorded{}{} ({})", with_and(none), some.empty() ? "" : ", nor all ", with_and(some),
+                     escaped(selection));
 }
 
 }  // namespace rtev

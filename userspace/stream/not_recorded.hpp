@@ -2,7 +2,9 @@
 // What --events left out of a recording: reports must not take it for nothing.
 #pragma once
 
+#include <array>
 #include <bitset>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -24,14 +26,19 @@ const std::vector<KindWord>& kind_words();
 struct NotRecorded {
   std::string selection{};                ///< the options, as in "--events user"; empty: all was recorded
   std::bitset<event_kind_count> kinds{};  ///< by EventKind: of these some or all are missing
+  std::bitset<event_kind_count> seen{};   ///< of these some were there; known at the end
 
   bool has(EventKind kind) const { return kinds[static_cast<std::size_t>(kind)]; }
   bool has_phases() const { return has(EventKind::begin); }
   bool has_counters() const { return has(EventKind::counter); }
+  /// At the end: how many events of each kind there were.
+  void note(const std::array<std::uint64_t, event_kind_count>& events) {
+    for (std::size_t kind = 0; kind < events.size(); ++kind) seen.set(kind, events[kind] > 0);
+  }
   /// Of --events.
   std::vector<std::string_view> words() const;
-  /// "GC phases and counters were not recorded (--events user)", escaped: of these kinds those that were not, of no
-  /// kinds all. Empty if they were.
+  /// "counters were not recorded, nor all GC phases (--events major)", escaped: of these kinds, of no kinds all. Empty
+  /// if they were.
   std::string text(std::initializer_list<EventKind> kinds = {}) const;
 };
 

@@ -73,6 +73,8 @@ struct RunSummary {
   std::uint64_t own_cpu_ns = 0;
   std::uint64_t own_max_rss_bytes = 0;
   bool complete = true;  ///< false: a recording without its end; only figures of its events are known
+  /// It is the whole content of a ring file, not a trace, whose figures begin when a process was found.
+  bool whole_ring = false;
 };
 
 /// A count that is unknown if it is 0 and not all was seen: of what is missing, in a recording without its end, which

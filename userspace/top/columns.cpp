@@ -65,11 +65,11 @@ std::string id(Process process) {
 
 /// "server", "server (ended)", "server (off)", "server (unread)".
 std::string name(Process process) {
-  const std::string_view state = process.index == 0   ? ""
-                                 : process.ended      ? " (ended)"
-                                 : process.has_events ? ""
-                                 : process.is_unread  ? " (unread)"
-                                                      : " (off)";
+  const std::string_view state = process.index == 0                          ? ""
+                                 : process.ended                             ? " (ended)"
+                                 : process.has_events()                      ? ""
+                                 : process.events_read == EventsRead::unread ? " (unread)"
+                                                                             : " (off)";
   return cut_middle(escaped(process.comm), name_width - state.size()) + std::string(state);
 }
 
@@ -80,7 +80,8 @@ constexpr std::array columns{
            [](Process p) { return id(p); }, [](Process p) { return -number(static_cast<std::uint64_t>(p.pid)); }, 0},
     Column{"NAME", "its name, and (off) if its events are, (unread) if its ring is", name_width, true, 0,
            [](Process p) { return name(p); }, nullptr, 0},
-    Column{"DOM", "domains that run", 4, false, 9, [](Process p) { return std::to_string(p.domains); },
+    Column{"DOM", "domains that run", 4, false, 9,
+           [](Process p) { return p.known(p.domains) ? std::to_string(p.domains) : "-"; },
            [](Process p) { return static_cast<double>(p.domains); }, 0},
     Column{"CPU%", "time that its threads were on a CPU; 100: one CPU, all the time", 6, false, 2,
            [](Process p) { return percent(p.cpu_share); }, [](Process p) { return p.cpu_share.value_or(0); }, 0},
@@ -117,10 +118,12 @@ constexpr std::array columns{
            [](Process p) { return percent(p.live_share); }, nullptr, 0},
     Column{"GROWTH/s", "growth of the heap in the last minute", 8, false, 6, [](Process p) { return change(p.growth); },
            [](Process p) { return p.growth.value_or(0); }, 0},
-    Column{"EV/s", "events", 7, false, 7, [](Process p) { return rate(p.per_second(p.events)); },
+    Column{"EV/s", "events", 7, false, 7, [](Process p) { return rate(p, p.events, p.has_events()); },
            [](Process p) { return p.per_second(p.events); }, 0},
     Column{"LOST", "words of its ring that were lost", 6, false, 5,
-           [](Process p) { return p.lost_words == 0 ? "0" : fmt::format("{}", Grouped{p.lost_words}); },
+           [](Process p) {
+             return p.lost_words == 0 ? (p.knows_losses ? "0" : "-") : fmt::format("{}", Grouped{p.lost_words});
+           },
            [](Process p) { return number(p.lost_words); }, 1},
 };
 

@@ -14,6 +14,8 @@ void ProcessFigures::add(const ProcessFigures& other) {
   ended &= other.ended;
   knows_phases &= other.knows_phases;
   knows_counters &= other.knows_counters;
+  knows_losses &= other.knows_losses;
+  if (!has_events()) events_read = other.events_read;
   processes += other.processes;
   add_known(cpu_share, other.cpu_share);
   add_known(wait_share, other.wait_share);

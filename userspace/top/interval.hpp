@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "analysis/read_programs.hpp"
 #include "rtev/event.hpp"
 #include "stream/registry.hpp"
+#include "stream/sink.hpp"
 
 namespace rtev::top {
 
@@ -19,11 +21,10 @@ struct ProcessFigures {
   std::uint32_t program = 0;    ///< the same for all processes of a program
   std::uint64_t processes = 1;  ///< that these figures are of
   std::int32_t pid = 0;
-  std::string comm{};      ///< any bytes: escape it
-  bool is_unread = false;  ///< it has a ring, which is not read
-  bool has_events = true;  ///< false: they are off, and what they tell is not known
+  std::string comm{};                        ///< any bytes: escape it
+  EventsRead events_read = EventsRead::yes;  ///< else what they tell is not known
   /// What these tell; false also where --events left them out.
-  bool knows_phases = true, knows_counters = true;
+  bool knows_phases = true, knows_counters = true, knows_losses = true;
   std::string version{};              ///< of OCaml, likewise
   bool ended = false;                 ///< in this interval
   std::uint64_t interval_ns{};        ///< the time that the figures are of
@@ -45,6 +46,9 @@ struct ProcessFigures {
   std::optional<double> growth{};             ///< of the heap in the last minute, in bytes per second
   std::uint64_t events = 0, lost_words = 0;
 
+  /// What events tell; nothing where none were read.
+  std::optional<std::uint64_t> known(std::uint64_t figure) const { return known_count(figure, !has_events()); }
+  bool has_events() const { return events_read == EventsRead::yes; }
   /// Which row it is.
   std::uint64_t row() const { return index != 0 ? index : std::uint64_t{program} << 32; }
   /// Adds another process of the program. Not percentiles.
@@ -88,8 +92,8 @@ struct Interval {
   std::uint64_t realtime_ns = 0;  ///< the same, CLOCK_REALTIME; 0: unknown
   std::uint64_t elapsed_ns = 0;   ///< since the start of the run
   std::uint64_t length_ns = 0;
-  bool is_partial = false;                  ///< the stream ended before the interval did
-  bool is_truncated = false;                ///< it ended there since the end of the recording is missing
+  bool is_partial = false;    ///< the stream ended before the interval did
+  bool is_truncated = false;  ///< it ended there since the end of the recording is missing: so may be losses
   std::vector<ProcessFigures> processes{};  ///< that run, or ended in the interval, by index
   std::vector<ProcessFigures> programs{};   ///< sums over the processes of programs with more than some, by program
   std::uint64_t events = 0, lost_words = 0;

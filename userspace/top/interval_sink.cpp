@@ -180,6 +180,7 @@ void IntervalSink::add_programs(Interval& interval, const std::unordered_map<std
         programs.try_emplace(process.program, ProcessFigures{.program = process.program,
                                                              .processes = 0,
                                                              .comm = process.comm,
+                                                             .events_read = process.events_read,
                                                              .version = process.version,
                                                              .ended = true,
                                                              .interval_ns = process.interval_ns});
@@ -200,15 +201,15 @@ ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& 
   Before& before = before_[index];
   const StatsFigures &now = process.figures, &then = before.figures;
   const std::uint64_t interval_ns = rise(time_ns, begin_ns_);
-  const bool has_events = process.has_ring || process.domain_count() > 0;
+  const bool has_events = process.events == EventsRead::yes;
   ProcessFigures figures{.index = index,
                          .program = program_of(process),
                          .pid = process.pid,
                          .comm = process.comm,
-                         .is_unread = process.is_unread,
-                         .has_events = has_events,
+                         .events_read = process.events,
                          .knows_phases = has_events && !header_.not_recorded.has_phases(),
                          .knows_counters = has_events && !header_.not_recorded.has_counters(),
+                         .knows_losses = has_events && !is_truncated_,
                          .version = process.version,
                          .ended = process.ended,
                          .interval_ns = interval_ns};
@@ -217,7 +218,7 @@ ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& 
   const ThreadTime time = times != thread_times_.end() ? times->second : ThreadTime{};
   if (analyzer_.scheduler_seen()) {
     figures.cpu_share = share_of(time.cpu_ns, interval_ns);
-    figures.wait_share = share_of(time.runnable_ns, interval_ns);
+    if (!header_.not_recorded.has(EventKind::wakeup)) figures.wait_share = share_of(time.runnable_ns, interval_ns);
   }
   figures.gc_ns = rise(now.gc_ns, then.gc_ns);
   figures.domain_ns = rise(now.domain_ns, then.domain_ns);

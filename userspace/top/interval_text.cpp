@@ -19,20 +19,21 @@ struct Span {
 /// What rows of processes and of programs have in common.
 void add_figures(JsonWriter& json, const ProcessFigures& figures) {
   json.member("comm", figures.comm);
-  json.member("version", figures.version);
+  json.text_or_null("version", figures.version);
   json.member("ended", figures.ended);
-  json.member("domains", figures.domains);
+  json.member("domains", figures.known(figures.domains));
   json.member("cpu_share", figures.cpu_share);
   const auto of_phases = [&](std::uint64_t count) { return known_count(count, !figures.knows_phases); };
   json.member("gc_share",
               figures.gc_share > 0 || figures.knows_phases ? std::optional{figures.gc_share} : std::nullopt);
   json.member("runnable_share", figures.wait_share);
   json.member("pauses", of_phases(figures.pauses));
-  json.member("p50_ns", of_phases(figures.p50_ns));
-  json.member("p99_ns", of_phases(figures.p99_ns));
-  json.member("worst_ns", of_phases(figures.worst_ns));
+  // Without a pause, or a section, there is no length.
+  json.member("p50_ns", known_count(figures.p50_ns, figures.pauses == 0));
+  json.member("p99_ns", known_count(figures.p99_ns, figures.pauses == 0));
+  json.member("worst_ns", known_count(figures.worst_ns, figures.pauses == 0));
   json.member("stw_led", of_phases(figures.sections));
-  json.member("stw_arrival_ns", of_phases(figures.arrival_ns));
+  json.member("stw_arrival_ns", known_count(figures.arrival_ns, true));
   json.key("collections").object([&] {
     json.member("minor", of_phases(figures.minor_collections));
     json.member("major_cycles", of_phases(figures.major_cycles));
@@ -42,8 +43,8 @@ void add_figures(JsonWriter& json, const ProcessFigures& figures) {
   json.member("heap_bytes", figures.heap_bytes);
   json.member("live_share", figures.live_share);
   json.member("heap_growth_bytes_per_s", figures.growth);
-  json.member("events", figures.events);
-  json.member("lost_words", figures.lost_words);
+  json.member("events", figures.known(figures.events));
+  json.member("lost_words", known_count(figures.lost_words, !figures.knows_losses));
 }
 
 }  // namespace
@@ -59,8 +60,7 @@ std::string time_text(const Interval& interval) {
 std::string totals_text(const Interval& interval) {
   const double seconds = static_cast<double>(interval.length_ns) / 1e9;
   const auto rate = static_cast<std::uint64_t>(seconds > 0 ? static_cast<double>(interval.events) / seconds : 0);
-  const auto off = std::ranges::count_if(
-      interval.processes, [](const ProcessFigures& process) { return !process.has_events && !process.is_unread; });
+  const auto off = std::ranges::count(interval.processes, EventsRead::off, &ProcessFigures::events_read);
   std::string text =
       fmt::format("{}{}, {} events/s", Counted{interval.processes.size(), "OCaml process", "OCaml processes"},
                   off > 0 ? fmt::format(", {} without events (--enable)", off) : "", Grouped{rate});
@@ -99,7 +99,7 @@ std::string interval_json(const Interval& interval, const RunHeader& run, const 
                         .run_realtime_ns = run.start_realtime_ns});
     json.member("truncated", interval.is_truncated);
     if (!run.not_recorded.selection.empty()) json.values("not_recorded", run.not_recorded.words());
-    json.member("scheduler_dropped", interval.dropped);
+    json.member("scheduler_dropped", known_count(interval.dropped, interval.is_truncated));
     if (!interval.worst.empty()) json.member("longest_pause", std::string_view(interval.worst));
     json.key("processes").array([&] {
       for (const ProcessFigures* const process : sorted(interval.single_rows(), sorted_by)) {

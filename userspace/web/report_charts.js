@@ -20,7 +20,7 @@ function heat_map() {
   const series = data.series,
     cells = [];
   for (let i = 0; i < series.pauses.length; i += 3) cells.push(series.pauses.slice(i, i + 3));
-  if (cells.length === 0) return section("pauses", "Pauses over time", "There was no pause.");
+  if (cells.length === 0) return section("pauses", "Pauses over time", "No pause was seen.");
   const low = min(...cells.map(cell => cell[1])),
     high = max(...cells.map(cell => cell[1])),
     most = max(...cells.map(cell => cell[2]));
@@ -176,7 +176,7 @@ function mmu() {
     return section(
       "mmu",
       "What pauses left to the program",
-      "The run was too short to tell, or events were lost all the time.",
+      "The run was too short to tell, or events are missing.",
     );
   const lines = [
     ["min", "least (MMU)", "a", ""],

@@ -19,8 +19,8 @@ function pause_details(of, i) {
     ),
     ...of.sections.flatMap(section =>
       section.domains.flatMap(domain => [
-        ...stack_rows(`domain ${domain.domain}, before it arrived`, domain.before.stacks),
-        ...stack_rows("who had its CPU", domain.before.holder_stacks),
+        ...stack_rows(`domain ${domain.domain}, before it arrived`, domain.before?.stacks),
+        ...stack_rows("who had its CPU", domain.before?.holder_stacks),
       ]),
     ),
   ];
@@ -51,15 +51,16 @@ function pause_details(of, i) {
           () =>
             of.sections.flatMap((section, number) =>
               section.domains.map(domain => {
-                const time = domain.before.time_ns;
+                const time = domain.before?.time_ns,
+                  time_of = ns => known(time && ns(time), duration);
                 return [
                   number + 1,
                   domain.domain,
                   domain.tid || "unknown",
                   asked(section)(domain),
-                  duration(time.on_cpu),
-                  duration(time.runnable),
-                  duration(time.sleeping + time.uninterruptible + time.stopped),
+                  time_of(of => of.on_cpu),
+                  time_of(of => of.runnable),
+                  time_of(of => of.sleeping + of.uninterruptible + of.stopped),
                   [
                     domain.leads ? "leads" : "",
                     section.last_to_arrive === domain.domain ? "arrived last" : "",
@@ -77,8 +78,10 @@ function pause_details(of, i) {
       : table("who had its CPU, and who woke it", [["thread", "text"], ["what", "text"], ["times"], ["time"]], () => [
           ...of.waits_for_cpu.map(wait => [
             wait.by ? wait.by.comm + ` (pid ${wait.by.pid})` : "unknown",
-            (wait.had === "throughout" ? "had " : `was ${wait.had.replaceAll("_", " ")} on `) +
-              (wait.cpu === null ? "the CPU" : "CPU " + wait.cpu),
+            !wait.by
+              ? ""
+              : (wait.had === "throughout" ? "had " : `was ${wait.had.replaceAll("_", " ")} on `) +
+                (wait.cpu === null ? "the CPU" : "CPU " + wait.cpu),
             wait.times,
             duration(wait.ns),
           ]),

@@ -337,7 +337,7 @@ function method() {
     ["words of rings that were lost", total.lost_words],
     ["words overwritten before the ring was read", counts.words_before],
     ["rings that were not read to their end", counts.rings_missed],
-    ["pauses without an end", Object.values(counts.unfinished).reduce((sum, count) => sum + count, 0)],
+    ["pauses without an end", counts.unfinished && Object.values(counts.unfinished).reduce((sum, count) => sum + count, 0)],
     ["ends of phases without a begin", counts.ends_without_begin],
     ["scheduler events that were dropped", counts.scheduler_dropped],
     ["switches that contradict others", counts.scheduler_contradictions],
@@ -378,7 +378,7 @@ function method() {
       "Scores: the longest pause is a warning from 10 ms and bad from 100 ms, the 99th percentile from 5 ms and 50 ms; " +
         "time in the GC from 10% and 30%; arrivals from 5 ms and 50 ms; waits for a CPU from 10% and 30% of the time " +
         "in pauses; stalls from 50 ms and 500 ms. A heap that grows all the time is a warning, bad if it doubled and " +
-        "grew by 64 MB; in the first ten seconds one level less.",
+        "grew by 64 MB.",
     ),
     html(
       "p",
@@ -403,7 +403,7 @@ function method() {
         ["version", "rtev-bpf " + data.version],
         ["command line", run.command_line.join(" ")],
         ["duration", duration(data.pauses.end_ns - data.pauses.start_ns)],
-        ["events", grouped(total.events)],
+        ["events", known(total.events, grouped)],
         ["CPU time of the tracer", known(self.cpu_ns, duration)],
         ["memory of the tracer", known(self.max_rss_bytes, size)],
       ],
@@ -444,7 +444,7 @@ function processes() {
           pauses && pauses.count ? duration(pauses.max_ns) : "",
           known(of.words.minor, words => size(words * 8)),
           of.heap_words ? size(of.heap_words.last * 8) : "unknown",
-          grouped(of.events),
+          known(of.events, grouped),
         ];
       }),
   );
@@ -461,6 +461,7 @@ async function show() {
   data = JSON.parse(text, (_, value) => (typeof value === "string" ? value.replace(odd, seen) : value));
   for (const of of [data.latency, data.pauses, data.spans, data.stalls, data.tasks])
     of.processes ||= of.pauses ||= of.groups ||= of.spans ||= of.programs ||= [];
+  data.pauses.mmu ||= [];
   const sections = [
     heat_map(),
     causes(),

@@ -32,6 +32,7 @@ class PsText : public testing::Test {
  protected:
   PsText() {
     silent_.ring = RingState::none;
+    silent_.domains = 0;
     rows_ = {{.info = &shop_,
               .use = {.events_per_second = 5520.4,
                       .cpu_share = 0.574,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What reports say of recordings that lack records: what is not known is never 0.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -20,6 +21,8 @@
 #include "formats/report/html_report.hpp"
 #include "formats/text/run_summary.hpp"
 #include "stream/filter.hpp"
+#include "top/interval_sink.hpp"
+#include "top/interval_text.hpp"
 #include "unit/analysis/scheduling.hpp"
 #include "unit/recording/recording.hpp"
 
@@ -28,9 +31,15 @@ namespace {
 
 constexpr std::uint64_t ms = 1'000'000;
 
-/// Spans, collections, turns of an event loop and stacks of one thread.
-std::string recording_of_all_kinds() {
-  World world;
+enum class EventsAre : std::uint8_t { on, off };
+
+/// Spans, collections, turns of an event loop and stacks of one thread; of a program with its events off only what the
+/// kernel tells.
+std::string recording_of_all_kinds(EventsAre events_are = EventsAre::on) {
+  const bool is_on = events_are == EventsAre::on;
+  ProcessInfo info = World::default_info();
+  if (!is_on) info.ring = RingState::none;
+  World world(std::move(info));
   world.user_names = {{1, "request"}};
   StackTable& stacks = world.registry.stacks();
   const StackIndex stack = stacks.add_stack(
@@ -50,7 +59,7 @@ std::string recording_of_all_kinds() {
     one.add_record(time_ns, kind, record, 0, first_sched_stream);
     recording.consume(one.batch(), world.registry);
   };
-  for (const ProcessAction action : {ProcessAction::exec, ProcessAction::ring})
+  for (const ProcessAction action : {ProcessAction::exec, is_on ? ProcessAction::ring : ProcessAction::exec})
     process.add_record(10, EventKind::process, ProcessRecord{.process = world.process, .peer = 0, .detail = 1},
                        static_cast<std::uint16_t>(action));
   consume(process);
@@ -58,12 +67,14 @@ std::string recording_of_all_kinds() {
   for (std::uint64_t turn = 0; turn < turns; ++turn) {
     const std::uint64_t begin = ms + turn * 10 * ms, longer = turn == turns / 2 ? 8 * ms : 2 * ms;
     add_sched(begin, enters(thread), EventKind::sched_switch);
-    events.add(begin + 1, EventKind::user_begin, 1)
-        .add(begin + ms / 2, EventKind::begin, phase_minor)
-        .add(begin + ms / 2 + 1, EventKind::counter, counter_minor_allocated, 8000)
-        .add(begin + ms, EventKind::end, phase_minor)
-        .add(begin + longer, EventKind::user_end, 1);
-    consume(events);
+    if (is_on) {
+      events.add(begin + 1, EventKind::user_begin, 1)
+          .add(begin + ms / 2, EventKind::begin, phase_minor)
+          .add(begin + ms / 2 + 1, EventKind::counter, counter_minor_allocated, 8000)
+          .add(begin + ms, EventKind::end, phase_minor)
+          .add(begin + longer, EventKind::user_end, 1);
+      consume(events);
+    }
     Events sample(0);
     sample.add_record(begin + longer + 1, EventKind::sample,
                       Sample{.process = world.process,
@@ -81,13 +92,25 @@ std::string recording_of_all_kinds() {
     add_sched(begin + longer + 2, blocks(thread, Syscall::epoll_wait), EventKind::sched_switch);
     add_sched(begin + 10 * ms - 100, wakes(thread), EventKind::wakeup);
   }
-  world.registry.process(world.process).words = {.written = 1000, .delivered = 1000, .events = 5 * turns};
-  world.registry.process(world.process).domains = 1;
+  if (is_on) {
+    world.registry.process(world.process).words = {
+        .written = 1010, .delivered = 1000, .before_attach = 10, .events = 5 * turns};
+    world.registry.process(world.process).domains = 1;
+  }
   recording.end(world.registry);
   return recording.recorded();
 }
 
 using Reports = std::map<std::string, nlohmann::json>;
+
+/// The last interval of `top`.
+struct Top {
+  std::string json, text;
+  top::IntervalSink sink{{}, [this](const top::Interval& interval) {
+                           json = top::interval_json(interval, sink.run(), nullptr);
+                           text = top::interval_text(interval, nullptr, 0, false);
+                         }};
+};
 
 /// Calls `report` with the registry and the summary of a recording that `sink` has read.
 void read_recording(std::string_view file, Sink& sink, std::function<void(const RunSummary&, const Registry&)> report) {
@@ -128,6 +151,9 @@ Reports reports_of(std::string_view file) {
   replay(tasks, [&](const Registry&) { return tasks.report_json(); });
   Profile profile{ProfileOptions{}};
   replay(profile, [&](const Registry& registry) { return profile_json(profile.report(registry)); });
+  Top top;
+  read_recording(file, top.sink, [](const RunSummary&, const Registry&) {});
+  if (!top.json.empty()) reports["top"] = nlohmann::json::parse(top.json);
   reports["dump"] = nlohmann::json::parse(lines_of(replayed(file).lines).back());
   return reports;
 }
@@ -164,6 +190,8 @@ std::map<std::string, std::string> texts_of(std::string_view file) {
       texts["messages" + suffix] = summary_text(run, registry, full);
     });
   }
+  Top top;
+  read_recording(file, top.sink, [&](const RunSummary&, const Registry&) { texts["top"] = top.text; });
   Summary summary(SummaryOptions{});
   read_recording(file, summary, [&](const RunSummary&, const Registry& registry) {
     texts["summary"] = summary.report_text(registry);
@@ -284,6 +312,11 @@ TEST(LostRecords, WithoutSwitchesWhatTheySayIsUnknown) {
   }
   const nlohmann::json pause = reports.at("pauses")["pauses"].at(0);
   for (const std::string key : {"preempted", "blocked", "woken", "migrations"}) EXPECT_EQ(pause[key], nullptr) << key;
+  // Nor do wakeups alone say it.
+  const Reports of_wakeups = reports_of(without(recording_of_all_kinds(), {"switch"}));
+  EXPECT_EQ(of_wakeups.at("pauses")["counts"]["scheduler_seen"], false);
+  for (const std::string share : {"cpu_share", "runnable_share"})
+    EXPECT_EQ(of_wakeups.at("top")["processes"].at(0)[share], nullptr) << share;
 }
 
 /// What must be in no text, for there is no evidence.
@@ -298,9 +331,18 @@ TEST(LostRecords, TextsAndTablesClaimNothingWithoutEvidence) {
   const std::string file = recording_of_all_kinds();
   expect_none(texts_of(without(file, {"rtev:summary"})),
               {"nothing lost", "Nothing was lost", ">all of ", ",done,0,0,0\n"}, "its end");
+  expect_none(texts_of(without(file, {"rtev:drop"})), {"overwritten"}, "drops: it is no ring file for that");
   expect_none(texts_of(without(file, {"switch"})),
               {"no CPU", "waiting for a CPU", "on CPU", "of its CPU time", "CPUs were there"}, "switches");
   expect_none(texts_of(without(file, {"event process 0"})), {"of 0ns)", "0% of its CPU time"}, "processes");
+}
+
+TEST(LostRecords, WhatWasMissedMakesCountsLowerBoundsAndIsSaidEverywhere) {
+  const auto texts = texts_of(recording_of_all_kinds());
+  for (const std::string name : {"latency", "pauses", "summary", "report"})
+    EXPECT_NE(texts.at(name).find("at least 40"), std::string::npos) << name << ": " << texts.at(name);
+  for (const std::string name : {"latency", "pauses", "stats", "spans", "stalls", "tasks"})
+    EXPECT_NE(texts.at(name).find("missing: 5 rings"), std::string::npos) << name << ": " << texts.at(name);
 }
 
 std::string written_with(std::string_view file, std::string_view events) {
@@ -329,15 +371,25 @@ TEST(LostRecords, WhatEventsLeftOutIsUnknown) {
         {"stats", "/total/gc_cpu_ns"},
         {"stats", "/total/collections/minor"},
         {"stats", "/total/explicit/full_major"},
-        {"stats", "/processes/0/domains/0/gc_ns"}},
-       {"no pauses", " GC pauses of", "no garbage collection", "0.00%", "No GC pause", "0.0% of the time", "no GC"}},
+        {"stats", "/processes/0/domains/0/gc_ns"},
+        {"stats", "/processes/0/cycles/have_stopped"},
+        {"latency", "/mmu"},
+        {"pauses", "/mmu"},
+        {"pauses", "/counts/unfinished"},
+        {"stats", "/mmu"},
+        {"top", "/processes/0/pauses"},
+        {"top", "/processes/0/gc_share"}},
+       {"no pauses", " GC pauses of", "no garbage collection", "0.00%", "No GC pause", "0.0% of the time", "no GC",
+        "(MMU)", "MMU of"}},
       {"counter",
        {{"stats", "/total/words/minor"}, {"stats", "/total/triggers/force_minor_memprof"}},
        {" 0 B", "allocated 0"}},
       {"user",
        {{"spans", "/spans"}, {"tasks", "/programs"}, {"stats", "/total/user_events"}},
        {"no span is", "no task"}},
-      {"switch", {{"stalls", "/programs"}, {"stats", "/total/cpu_ns"}}, {"no thread has", "no CPU", "on CPU"}},
+      {"switch",
+       {{"stalls", "/programs"}, {"stats", "/total/cpu_ns"}, {"top", "/processes/0/cpu_share"}},
+       {"no thread has", "no CPU", "on CPU"}},
       {"sample", {{"profile", "/samples"}}, {"was seen to run"}},
   };
   const std::string file = recording_of_all_kinds();
@@ -364,6 +416,99 @@ TEST(LostRecords, WhatEventsLeftOutIsUnknown) {
     const std::string_view report = kind.unknown.front().first;
     EXPECT_NE(texts.at(std::string(report)).find(others), std::string::npos) << texts.at(std::string(report));
   }
+}
+
+TEST(LostRecords, OnlyARecordingOfARingFileIsOneOfAWholeRing) {
+  World world;
+  for (const bool whole_ring : {false, true}) {
+    Recording recording;
+    recording.header(make_header());
+    recording.summary({.whole_ring = whole_ring}, world.registry);
+    struct : Sink {
+      void header(const RunHeader&) override {}
+      void consume(const Batch&, const Registry&) override {}
+      void flush() override {}
+      void summary(const RunSummary& summary, const Registry&) override { is_whole_ring = summary.whole_ring; }
+      bool is_whole_ring = false;
+    } end;
+    read_recording(recording.recorded(), end, [](const RunSummary&, const Registry&) {});
+    EXPECT_EQ(end.is_whole_ring, whole_ring);
+  }
+}
+
+TEST(LostRecords, OfKindsThatAreThereInPartItIsNotSaidThatTheyWereNotRecorded) {
+  const std::string file = recording_of_all_kinds();
+  const auto texts = texts_of(written_with(file, "minor,process,switch"));
+  ASSERT_EQ(texts.at("pauses").find("pauses are unknown"), std::string::npos) << texts.at("pauses");
+  for (const auto& [name, text] : texts) EXPECT_EQ(text.find("GC phases were not"), std::string::npos) << name << text;
+  EXPECT_NE(texts.at("pauses").find("not all GC phases were recorded"), std::string::npos) << texts.at("pauses");
+}
+
+/// The members that have 0, false, an empty text or an empty object.
+void add_nothings(const nlohmann::json& value, const std::string& name, std::set<std::string>& found) {
+  for (const auto& [key, member] : value.items()) {
+    const std::string inner = value.is_array() ? name : name + "/" + key;
+    if (member.is_structured()) {
+      add_nothings(member, inner, found);
+    } else if (member == 0 || member == false || member == "") {
+      found.insert(inner);
+    }
+  }
+}
+
+TEST(LostRecords, OfAProgramWithItsEventsOffNothingIsZero) {
+  const std::string file = recording_of_all_kinds(EventsAre::off);
+  const Reports reports = reports_of(file);
+  std::set<std::string> nothings;
+  for (const auto& [name, report] : reports)
+    if (name != "dump") add_nothings(report, name, nothings);
+  // What is known all the same: of the run, of its options, of the kernel.
+  for (const std::string_view known : {"/truncated",
+                                       "/schema",
+                                       "/min_ns",
+                                       "/ended",
+                                       "/scheduler_dropped",
+                                       "/switches_dropped",
+                                       "/ignored_events",
+                                       "/rings_missed",
+                                       "/unprobed",
+                                       "/words_before",
+                                       "/self/",
+                                       "/not_followed",
+                                       "/other_processes",
+                                       "/dropped",
+                                       "/sample_interval_ns",
+                                       "/tid",
+                                       "/incomplete",
+                                       "/cut",
+                                       "/unknown_process",
+                                       "/without_room",
+                                       "/ungrouped",
+                                       "all_switches_seen",
+                                       "scheduler_contradictions",
+                                       "/begin_ns",
+                                       "/runnable_share",
+                                       "/stall_count",
+                                       "/unknown_turns",
+                                       "stalls/unknown_ns",
+                                       "/other_domains/wall_ns"})
+    std::erase_if(nothings, [&](const std::string& name) { return name.contains(known); });
+  EXPECT_THAT(nothings, ::testing::IsEmpty());
+  for (const auto& [name, member] : std::vector<std::pair<std::string, std::string>>{{"latency", "/all"},
+                                                                                     {"pauses", "/pauses"},
+                                                                                     {"stats", "/total/gc_ns"},
+                                                                                     {"spans", "/spans"},
+                                                                                     {"tasks", "/programs"},
+                                                                                     {"top", "/processes/0/domains"}})
+    EXPECT_EQ(reports.at(name).at(nlohmann::json::json_pointer(member)), nullptr) << name << member;
+  const auto texts = texts_of(file);
+  expect_none(texts,
+              {"no pauses", "No pauses", "0 GC pauses", "no garbage", "It does well", "Nothing was lost", "all of 0",
+               " 0 B", "     0ns", ">none<", "no GC", "no task was", "no span is", ",lower_bound,0"},
+              "events");
+  for (const std::string name : {"latency", "pauses", "stats", "spans", "tasks", "summary", "report", "top"})
+    EXPECT_NE(texts.at(name).find("--enable"), std::string::npos) << name << ": " << texts.at(name);
+  EXPECT_NE(texts.at("report").find("Worth a look: Events are off"), std::string::npos) << texts.at("report");
 }
 
 }  // namespace

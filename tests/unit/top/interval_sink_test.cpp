@@ -60,8 +60,8 @@ TEST_F(IntervalSinkTest, EachIntervalHasItsFigures) {
 TEST_F(IntervalSinkTest, ProgramsWithEventsOffAreMarked) {
   Interval interval;
   interval.processes = {{.index = 1, .pid = 7, .comm = "server"},
-                        {.index = 2, .pid = 8, .comm = "worker", .has_events = false},
-                        {.index = 3, .pid = 9, .comm = "binarytrees5_multicore.exe", .has_events = false}};
+                        {.index = 2, .pid = 8, .comm = "worker", .events_read = EventsRead::off},
+                        {.index = 3, .pid = 9, .comm = "binarytrees5_multicore.exe", .events_read = EventsRead::off}};
   const std::string text = interval_text(interval, nullptr, 0);
   EXPECT_THAT(text, HasSubstr("3 OCaml processes, 2 without events (--enable), 0 events/s"));
   EXPECT_THAT(text, HasSubstr(" worker (off) "));

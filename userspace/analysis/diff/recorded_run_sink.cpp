@@ -6,6 +6,7 @@
 
 #include "analysis/diff/runtime_ids.hpp"
 #include "analysis/profile/call_tree.hpp"
+#include "analysis/read_programs.hpp"
 #include "analysis/stats/stats_figures.hpp"
 #include "base/program_names.hpp"
 #include "base/text_format.hpp"
@@ -304,7 +305,8 @@ void RecordedRunSink::summary(const RunSummary& summary, const Registry& registr
   run_.processes_left_out = left_out_.size();
   for (const ProcessInfo& info : registry.processes()) {
     const std::string_view name = full_name(info.names());
-    if (info.ring == RingState::none && run_.events_off.size() < max_programs && !by_name_.contains(std::string(name)))
+    if (events_read(info) == EventsRead::off && run_.events_off.size() < max_programs &&
+        !by_name_.contains(std::string(name)))
       run_.events_off.emplace(name);
   }
   for (const auto& program : programs_) run_.programs.push_back(std::move(program->record));

@@ -52,6 +52,7 @@ class Findings {
     }
     // Of the same score what users feel comes before what may be behind it.
     left_out();
+    unread();
     pauses();
     cycles();
     heap();
@@ -123,6 +124,29 @@ class Findings {
                       .next = "For all figures, record without --events."});
   }
 
+  /// Programs with their events off. Of none that is read there are no other findings.
+  void unread() {
+    const ReadPrograms& programs = from_.stats.read_programs;
+    if (programs.is_none()) {
+      const bool is_off = programs.off > 0 || programs.unread == 0;
+      found_.push_back({.score = Score::warning,
+                        .section = "method",
+                        .title = is_off ? "Events are off" : "No ring was read",
+                        .text = "Nothing is known of pauses, heaps and what is allocated.",
+                        .next = is_off ? "Switch them on while you record:" : "Which rings there are, and why not:",
+                        .command = is_off ? "rtev-bpf record --enable -d 10s" + program() : "rtev-bpf ps"});
+    } else if (programs.off > 0) {
+      found_.push_back(
+          {.score = Score::info,
+           .section = "method",
+           .title = fmt::format("Events of {} of {} are off", programs.off,
+                                Counted{programs.read + programs.off + programs.unread, "process", "processes"}),
+           .text = "Nothing is known of their pauses, heaps and what they allocate.",
+           .next = "Switch them on while you record:",
+           .command = "rtev-bpf record --enable -d 10s"});
+    }
+  }
+
   void pauses() {
     if (from_.latency.is_unknown()) return;
     const Histogram& wall = from_.latency.all.wall;
@@ -131,20 +155,20 @@ class Findings {
                         .section = "pauses",
                         .title = "No pauses",
                         .text = "No GC pause ended in this time.",
-                        .next = "If that is unexpected, check whether the events of the program are on.",
-                        .command = "rtev-bpf ps"});
+                        .next = "",
+                        .command = ""});
       return;
     }
     const PauseDetails& worst = *from_.pauses.worst.front();
     const std::string blame =
         blame_text(worst, blame_of(worst), from_.pauses.counts.switches_seen(), *from_.pauses.stacks);
     Finding found{.score = pause_score(), .section = "worst", .title = "Longest pause"};
-    found.title = fmt::format("Longest pause {}", Duration{wall.max()});
-    found.text = fmt::format("{} domain {}, {} after the start: {}. Of {} 99% were shorter than {}.",
-                             ProcessName{worst.comm, worst.domain.pid},
-                             DomainName{worst.domain.domain, worst.domain.incarnation},
-                             Duration{worst.begin_ns - std::min(worst.begin_ns, from_.pauses.run_ns)}, blame,
-                             Counted{wall.count(), "pause", "pauses"}, Duration{wall.percentile(99)});
+    found.title = fmt::format("Longest pause {}{}", at_least(from_.latency.lower_bound()), Duration{wall.max()});
+    found.text = fmt::format(
+        "{} domain {}, {} after the start: {}. Of {}{} 99% were shorter than {}.",
+        ProcessName{worst.comm, worst.domain.pid}, DomainName{worst.domain.domain, worst.domain.incarnation},
+        Duration{worst.begin_ns - std::min(worst.begin_ns, from_.pauses.run_ns)}, blame,
+        at_least(from_.latency.lower_bound()), Counted{wall.count(), "pause", "pauses"}, Duration{wall.percentile(99)});
     if (found.score != Score::ok) {
       found.next = from_.has_stacks ? "The events around it:" : "Stacks would say where the program was:";
       found.command =
@@ -192,8 +216,8 @@ class Findings {
     Finding found{.score = gc_percent.score(static_cast<std::uint64_t>(*share * 100)), .section = "phases"};
     found.title = fmt::format("{:.1f}% of the time in the GC", *share * 100);
     const Counted minor{total.minor_collections, "minor collection", "minor collections"};
-    found.text = fmt::format("Domains were in pauses for {} of {}, in {} and {}.", Duration{total.gc_ns},
-                             Duration{total.domain_ns},
+    found.text = fmt::format("Domains were in pauses for {}{} of {}, in {} and {}.", at_least(total.phases_bound()),
+                             Duration{total.gc_ns}, Duration{total.domain_ns},
                              total.known_minor_collections() ? fmt::format("{}", minor) : "minor collections",
                              Counted{total.major_cycles, "major cycle", "major cycles"});
     const bool is_waiting = total.known_gc_cpu() && total.gc_cpu_ns < total.gc_ns / 2;
@@ -447,7 +471,7 @@ class Findings {
     std::string what = lacks_text(lacks);
     if (from_.is_cut) what += fmt::format("{}the end of the recording, which was cut", what.empty() ? "" : ", ");
     Finding found{.score = Score::info, .section = "method"};
-    if (what.empty() && !from_.stats.not_recorded.selection.empty()) return;
+    if (what.empty() && (!from_.stats.not_recorded.selection.empty() || from_.stats.read_programs.is_none())) return;
     if (what.empty()) {
       found.score = Score::ok;
       found.title = "Nothing was lost";

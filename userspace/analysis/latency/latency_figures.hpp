@@ -11,6 +11,7 @@
 #include "analysis/latency/histogram.hpp"
 #include "analysis/own_share.hpp"
 #include "analysis/pause_finder.hpp"
+#include "analysis/read_programs.hpp"
 #include "analysis/utilization/mutator_utilization.hpp"
 #include "stream/losses.hpp"
 #include "stream/not_recorded.hpp"
@@ -96,8 +97,10 @@ struct LatencyReport {
   LatencyFigures others{};
   std::vector<WindowUtilization> utilization{};  ///< of the whole run, if it is of pauses
 
-  /// Pauses are not counted, since their phases were left out.
-  bool is_unknown() const { return all.wall.count() == 0 && not_recorded.has_phases(); }
+  ReadPrograms read_programs{};
+
+  /// Pauses are not counted, since their phases were left out, or nothing was read.
+  bool is_unknown() const { return all.wall.count() == 0 && (not_recorded.has_phases() || read_programs.is_none()); }
   bool lower_bound() const {
     return not_recorded.has_phases() || all.lower_bound() || lacks_events(lacks) || words_before > 0 ||
            ignored_events > 0;

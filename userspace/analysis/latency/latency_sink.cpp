@@ -42,7 +42,9 @@ void Latency::consume(const Batch& batch, const Registry& registry) {
     time_.add(event, batch, registry);
     dropped_.add(event, batch);
     own_.add(event, batch);
-    if (event.kind == EventKind::process) note_process(event, batch, registry);
+    if (event.kind != EventKind::process) continue;
+    note_process(event, batch, registry);
+    read_programs_.add(event, batch, registry);
   }
   registry_ = nullptr;
 }
@@ -55,6 +57,7 @@ void Latency::summary(const RunSummary& summary, const Registry& registry) {
   rings_missed_ = summary.rings_missed;
   lacks_ = lacks_of(summary, registry);
   truncated_ = !summary.complete;
+  not_recorded_.note(summary.events);
   words_before_ = words_overwritten_before(summary, registry);
   write(report(registry));
 }
@@ -314,8 +317,11 @@ LatencyReport Latency::report_of(LatencyReport::Span span, std::uint64_t from_ns
                        .ignored_events = finder_.ignored(),
                        .process_count = processes_.size() + merged_processes_,
                        .other_domains = others_.incarnations,
-                       .others = others_.*part};
-  if (span == LatencyReport::Span::run && options_.phase.empty()) report.utilization = utilization_.windows();
+                       .others = others_.*part,
+                       .read_programs = read_programs_.programs(registry)};
+  // Without some phases there were other pauses.
+  if (span == LatencyReport::Span::run && options_.phase.empty() && !not_recorded_.has_phases())
+    report.utilization = utilization_.windows();
   report.all.merge(report.others);
   for (const auto& [index, entry] : processes_) {
     LatencyReport::Process process = report_of(index, entry, part, registry);

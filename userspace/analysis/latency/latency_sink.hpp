@@ -125,6 +125,7 @@ class Latency final : public Sink, private PauseListener {
   std::uint64_t interval_begin_ns_ = 0;
   std::uint64_t last_ns_ = 0;  ///< newest time of an event
   DroppedEvents dropped_;
+  ReadProgramCount read_programs_;
   OwnShare own_;
   std::uint64_t rings_missed_ = 0;
   std::vector<Lack> lacks_;

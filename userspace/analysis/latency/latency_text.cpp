@@ -32,7 +32,8 @@ class LatencyText {
   std::string text() {
     if (report_.is_unknown()) {
       const std::string what = report_.not_recorded.text({EventKind::begin});
-      out_.add(folded(fmt::format("{}: {} are unknown", what, many()), 0, 0), '\n');
+      const std::string why = what.empty() ? why_none_read(report_.read_programs) : what;
+      out_.add(folded(fmt::format("{} are unknown: {}", many(), why), 0, 2), '\n');
       add_lacks(out_, report_.lacks);
       return std::string{out_.text()};
     }
@@ -57,7 +58,8 @@ class LatencyText {
   void headline() {
     const LatencyFigures& all = report_.all;
     TextBuffer line;
-    print(line, "{} ", Grouped{all.wall.count()});
+    const std::string_view bound = at_least(report_.lower_bound());
+    print(line, "{}{} ", bound, Grouped{all.wall.count()});
     if (report_.phase.empty()) {
       line.add(all.wall.count() == 1 ? "GC pause" : "GC pauses");
     } else {
@@ -81,10 +83,10 @@ class LatencyText {
     print(line, " in {}", Duration{report_.end_ns - report_.start_ns});
     if (all.wall.count() > 0) {
       if (is_single() || is_one_program()) {
-        print(line, ": half up to {}, 1 in 100 over {}, the longest {}", Duration{all.wall.percentile(50)},
-              Duration{all.wall.percentile(99)}, Duration{all.wall.max()});
+        print(line, ": half up to {}, 1 in 100 over {}, the longest {}{}", Duration{all.wall.percentile(50)},
+              Duration{all.wall.percentile(99)}, bound, Duration{all.wall.max()});
       } else {
-        print(line, "; the longest {}", Duration{all.wall.max()});
+        print(line, "; the longest {}{}", bound, Duration{all.wall.max()});
         const auto worst = std::ranges::max_element(
             report_.processes, {}, [](const LatencyReport::Process& process) { return process.figures.wall.max(); });
         if (worst != report_.processes.end() && worst->figures.wall.max() == all.wall.max())
@@ -133,6 +135,7 @@ class LatencyText {
     } else {
       add_unknown_time(out_, report_.all.split.unknown, report_.all.wall.total(), many(), report_.scheduler_dropped);
     }
+    add_line(out_, why_some_unread(report_.read_programs));
     add_own_share(out_, report_.own, report_.end_ns - report_.start_ns);
   }
 
@@ -154,7 +157,7 @@ class LatencyText {
     add(unfinished(Unfinished::no_end), one(), many(), " with no end seen");
     add(unfinished(Unfinished::clock), one(), many(), " with a clock that went backwards");
     if (report_.not_recorded.has_phases())
-      print(out_, "{}some {}", separator, report_.not_recorded.text({EventKind::begin}));
+      print(out_, "{}{}", separator, report_.not_recorded.text({EventKind::begin}));
     if (separator != ", " && !report_.not_recorded.has_phases())
       out_.add("warning: lower bounds only, as events are missing");
     print(out_, "\n  counts and totals are at least this high; {} of unknown length are not counted\n", many());

@@ -155,8 +155,6 @@ class Sentence {
     const std::string cpu = wait.cpu < 0 ? "the CPU" : fmt::format("CPU {}", wait.cpu);
     if (!wait.is_most_of(whole_ns)) {
       print(out_, "others had {}", cpu);
-      if (wait.by && wait.by->tid != 0 && wait.had == CpuWait::Had::ends)
-        print(out_, ", first and last {}", ThreadName{*wait.by, pause_.domain.pid});
     } else if (wait.by->tid == 0) {
       print(out_, "{} was idle, which a limit on CPU time or a slow wakeup of the CPU can cause", cpu);
     } else {

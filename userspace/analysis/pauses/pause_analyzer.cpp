@@ -24,7 +24,6 @@ void PauseAnalyzer::fold(const Event& event, const Batch& batch, const Registry&
       if (const auto change = batch.payload_as<SchedSwitch>(event)) change_thread(event.time, *change);
       return;
     case EventKind::wakeup:
-      scheduler_seen_ = true;
       threads_.add(event, batch, registry);
       return;
     case EventKind::sample:

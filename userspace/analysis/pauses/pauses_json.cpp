@@ -22,7 +22,7 @@ class PausesJson {
       json_.member("min_ns", report_.min_ns);
       json_.member("top", report_.top);
       counts();
-      add_utilization(json_, report_.utilization);
+      add_utilization(json_, report_.utilization, is_unknown() || report_.not_recorded.has_phases());
       groups();
       if (report_.is_unknown()) {
         json_.member("pauses", std::optional<int>{});
@@ -31,6 +31,7 @@ class PausesJson {
           for (const PauseDetails* const of : report_.worst) json_.object([&] { pause(*of); });
         });
       }
+      if (is_unknown()) return json_.member("unfinished", std::optional<int>{});
       json_.key("unfinished").array([&] {
         for (const UnfinishedPause& of : report_.unfinished) json_.object([&] { unfinished(of); });
       });
@@ -39,32 +40,38 @@ class PausesJson {
   }
 
  private:
+  bool is_unknown() const { return report_.is_unknown(); }
+
   void counts() {
     const PausesReport::Counts& counts = report_.counts;
     json_.key("counts").object([&] {
-      json_.member("pauses", known_count(counts.pauses, report_.is_unknown()));
-      json_.member("long_enough", known_count(counts.long_enough, report_.is_unknown()));
-      json_.member("represented", counts.represented);
-      add_unfinished(json_, counts.unfinished);
-      json_.member("ends_without_begin", counts.ends_without_begin);
-      json_.member("ignored_events", counts.ignored_events);
-      json_.member("lost_words", known_count(counts.lost_words, report_.truncated));
+      json_.member("pauses", known_count(counts.pauses, is_unknown()));
+      json_.member("long_enough", known_count(counts.long_enough, is_unknown()));
+      json_.member("represented", known_count(counts.represented, is_unknown()));
+      if (is_unknown()) {
+        json_.member("unfinished", std::optional<int>{});
+      } else {
+        add_unfinished(json_, counts.unfinished);
+      }
+      json_.member("ends_without_begin", known_count(counts.ends_without_begin, is_unknown()));
+      json_.member("ignored_events", known_count(counts.ignored_events, is_unknown()));
+      json_.member("lost_words", known_count(counts.lost_words, report_.truncated || is_unknown()));
       json_.member("unprobed", known_count(counts.unprobed, report_.truncated));
       json_.member("rings_missed", known_count(counts.rings_missed, report_.truncated));
       json_.member("words_before", known_count(counts.words_before, report_.truncated));
       json_.member("scheduler_seen", counts.scheduler_seen);
-      json_.member("all_switches_seen", counts.all_switches_seen);
+      json_.member("all_switches_seen", known_flag(counts.all_switches_seen, !counts.scheduler_seen));
       json_.member("scheduler_dropped", known_count(counts.scheduler_dropped, report_.truncated));
-      json_.member("scheduler_contradictions", counts.scheduler_contradictions);
+      json_.member("scheduler_contradictions", known_count(counts.scheduler_contradictions, !counts.scheduler_seen));
     });
   }
 
   void groups() {
     const LongPauses& found = report_.long_pauses;
-    json_.member("long_ns", known_count(found.least_ns, report_.is_unknown()));
-    json_.member("long_pauses", known_count(found.count, report_.is_unknown()));
-    json_.member("ungrouped", found.ungrouped);
-    if (report_.is_unknown()) return json_.member("groups", std::optional<int>{});
+    json_.member("long_ns", known_count(found.least_ns, is_unknown()));
+    json_.member("long_pauses", known_count(found.count, is_unknown()));
+    json_.member("ungrouped", known_count(found.ungrouped, is_unknown()));
+    if (is_unknown()) return json_.member("groups", std::optional<int>{});
     json_.key("groups").array([&] {
       for (const CauseGroup& group : found.groups) json_.object([&] { add(group); });
     });
@@ -133,9 +140,10 @@ class PausesJson {
     blame(of);
     add_split(json_, "time_ns", of.time);
     json_.key("blocked_ns").object([&] {
-      json_.member("barrier", of.blocked.barrier);
-      json_.member("section", of.blocked.section);
-      json_.member("other", of.blocked.other);
+      const bool is_unknown = !report_.counts.scheduler_seen;
+      json_.member("barrier", known_count(of.blocked.barrier, is_unknown));
+      json_.member("section", known_count(of.blocked.section, is_unknown));
+      json_.member("other", known_count(of.blocked.other, is_unknown));
     });
     json_.member("start_wait_ns", of.start_wait_ns);
     json_.member("finish_wait_ns", of.finish_wait_ns);
@@ -175,7 +183,7 @@ class PausesJson {
     json_.member("ns", known_count(wait.ns, !report_.counts.scheduler_seen));
     json_.member("cpu", wait.cpu < 0 ? std::nullopt : std::optional{wait.cpu});
     constexpr std::array<std::string_view, 4> had{"throughout", "first", "last", "first_and_last"};
-    json_.member("had", had[static_cast<std::size_t>(wait.had)]);
+    json_.text_or_null("had", wait.by ? had[static_cast<std::size_t>(wait.had)] : "");
     if (wait.by) {
       json_.key("by").object([&] { named(*wait.by); });
     } else {
@@ -242,11 +250,11 @@ class PausesJson {
       for (const std::uint16_t lost : section.lost_domains) json_.value(lost);
     });
     json_.key("domains").array([&] {
-      for (const StwDomain& of : section.domains) json_.object([&] { participant(of); });
+      for (const StwDomain& of : section.domains) json_.object([&] { participant(of, section.leader_seen); });
     });
   }
 
-  void participant(const StwDomain& of) {
+  void participant(const StwDomain& of, bool leader_seen) {
     const auto seen = [](std::uint64_t time) { return time == 0 ? std::nullopt : std::optional{time}; };
     json_.member("domain", of.domain);
     json_.member("leads", of.leads);
@@ -258,16 +266,18 @@ class PausesJson {
     json_.member("minor_end_ns", seen(of.minor_end_ns));
     json_.member("minor_passed_ns", seen(of.minor_passed_ns));
     json_.member("left_ns", seen(of.left_ns));
-    activity("before", of.before);
-    activity("minor", of.minor);
+    activity("before", of.before, leader_seen);
+    activity("minor", of.minor, of.minor_end_ns != 0);
+    if (of.pause_begin_ns == 0) return json_.member("pause", std::optional<int>{});
     json_.key("pause").object([&] {
-      json_.member("begin_ns", seen(of.pause_begin_ns));
-      json_.member("duration_ns", of.pause_begin_ns == 0 ? std::nullopt : std::optional{of.pause_ns});
+      json_.member("begin_ns", of.pause_begin_ns);
+      json_.member("duration_ns", of.pause_ns);
       add_split(json_, "time_ns", of.pause_time);
     });
   }
 
-  void activity(std::string_view key, const ThreadActivity& activity) {
+  void activity(std::string_view key, const ThreadActivity& activity, bool is_seen) {
+    if (!is_seen) return json_.member(key, std::optional<int>{});
     json_.key(key).object([&] {
       add_split(json_, "time_ns", activity.time);
       json_.key("longest_wait").object([&] { wait(activity.longest_wait); });

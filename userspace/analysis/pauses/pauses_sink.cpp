@@ -28,6 +28,7 @@ void Pauses::consume(const Batch& batch, const Registry& registry) {
     analyzer_.add(event, batch, registry);
     dropped_.add(event, batch);
     own_.add(event, batch);
+    read_programs_.add(event, batch, registry);
     last_ns_ = std::max(last_ns_, event.time);
   }
   registry_ = nullptr;
@@ -38,6 +39,8 @@ void Pauses::summary(const RunSummary& summary, const Registry& registry) {
   registry_ = &registry;
   analyzer_.finish(last_ns_);
   registry_ = nullptr;
+  read_ = read_programs_.programs(registry);
+  header_.not_recorded.note(summary.events);
   dropped_.add(summary);
   own_.summary(summary);
   truncated_ = !summary.complete;
@@ -64,10 +67,12 @@ PausesReport Pauses::report() {
                       .lacks = lacks_,
                       .own = own_.figures(),
                       .several_processes = processes_.size() == several,
-                      .utilization = utilization_.windows(),
+                      .read_programs = read_,
                       .long_pauses = groups_.longest(options_.min_ns),
                       .worst = worst_.worst(),
                       .unfinished = unfinished_};
+  // Without some phases there were other pauses.
+  if (!header_.not_recorded.has_phases()) report.utilization = utilization_.windows();
   report.counts.represented = worst_.represented(options_.min_ns);
   report.counts.ends_without_begin = analyzer_.finder().ends_without_begin();
   report.counts.ignored_events = analyzer_.finder().ignored();

@@ -74,6 +74,8 @@ class Pauses final : public Sink, private PauseConsumer {
   DroppedEvents dropped_;
   bool truncated_ = false;
   std::vector<Lack> lacks_;
+  ReadProgramCount read_programs_;
+  ReadPrograms read_;  ///< at the end
   OwnShare own_;
   const Registry* registry_ = nullptr;  ///< while events come
   StackTable no_stacks_;

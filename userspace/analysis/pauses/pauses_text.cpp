@@ -69,14 +69,15 @@ class PausesText {
   void headline() {
     const PausesReport::Counts& counts = report_.counts;
     std::string pauses =
-        fmt::format("{}{}", counts.words_before > 0 ? "at least " : "", Counted{counts.pauses, "pause", "pauses"});
+        fmt::format("{}{}", at_least(report_.lower_bound()), Counted{counts.pauses, "pause", "pauses"});
     if (!report_.several_processes && !report_.worst.empty()) {
       const PauseDetails& worst = *report_.worst.front();
       pauses += fmt::format(" of {}", ProcessName{worst.comm, worst.domain.pid});
     }
     TextBuffer line;
     if (report_.is_unknown()) {
-      line.add(report_.not_recorded.text({EventKind::begin}), ": pauses are unknown");
+      const std::string what = report_.not_recorded.text({EventKind::begin});
+      line.add("pauses are unknown: ", what.empty() ? why_none_read(report_.read_programs) : what);
     } else if (counts.pauses == 0) {
       line.add("no pauses");
     } else if (counts.long_enough == 0) {
@@ -84,12 +85,14 @@ class PausesText {
     } else if (report_.long_pauses.count == counts.pauses) {
       line.add(pauses);
     } else {
-      print(line, "{} of {} lasted {} or longer", Grouped{report_.long_pauses.count}, pauses,
-            RoundDuration{report_.long_pauses.least_ns});
+      print(line, "{}{} of {} lasted {} or longer", at_least(report_.lower_bound()), Grouped{report_.long_pauses.count},
+            pauses, RoundDuration{report_.long_pauses.least_ns});
     }
     if (report_.end_ns > report_.start_ns && !report_.is_unknown())
       print(line, ", in {}", Duration{report_.end_ns - report_.start_ns});
-    if (!report_.worst.empty()) print(line, "; the longest {}", Duration{report_.worst.front()->duration_ns()});
+    if (!report_.worst.empty())
+      print(line, "; the longest {}{}", at_least(report_.lower_bound()),
+            Duration{report_.worst.front()->duration_ns()});
     out_.add(folded(line.text(), 0, indent), '\n');
     if (counts.pauses > 0) add_utilization_line(out_, report_.utilization);
   }
@@ -197,7 +200,7 @@ class PausesText {
     add_lacks(out, report_.lacks);
     if (report_.is_unknown()) return;
     if (report_.not_recorded.has_phases())
-      print(out, "warning: some {}; other pauses are missing\n", report_.not_recorded.text({EventKind::begin}));
+      print(out, "warning: {}; other pauses are missing\n", report_.not_recorded.text({EventKind::begin}));
     if (counts.words_before > 0) {
       print(out, "warning: {} overwritten before the ring was read; earlier pauses are missing\n",
             Counted{counts.words_before, "word was", "words were"});
@@ -226,6 +229,7 @@ class PausesText {
     } else {
       add_unknown_time(out, counts.unknown_ns, counts.total_ns, "pauses", counts.scheduler_dropped);
     }
+    add_line(out, why_some_unread(report_.read_programs));
     add_own_share(out, report_.own, report_.end_ns - report_.start_ns);
   }
 

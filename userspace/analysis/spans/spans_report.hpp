@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "analysis/latency/histogram.hpp"
+#include "analysis/read_programs.hpp"
 #include "analysis/sample_history.hpp"
+#include "stream/losses.hpp"
 #include "stream/not_recorded.hpp"
 #include "stream/records.hpp"
 #include "stream/stacks.hpp"
@@ -63,6 +65,8 @@ struct SpansReport {
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
   bool truncated = false;                  ///< the end of the recording is missing: totals of what was lost are unknown
   NotRecorded not_recorded{};
+  ReadPrograms read_programs{};
+  std::vector<Lack> lacks{};        ///< of the run
   std::string pattern{};            ///< that the names match
   std::uint64_t min_ns = 0;         ///< shorter ones are only counted
   std::string input{};              ///< a recording as an argument of a shell; empty: none
@@ -70,8 +74,10 @@ struct SpansReport {
   bool scheduler_seen = false;      ///< else all time is unknown
   std::uint64_t lost_words = 0;     ///< of rings: spans may be missing
   std::vector<SpanGroup> groups{};  ///< the one with most time first
-  /// None are known, since they were left out.
-  bool is_unknown() const { return groups.empty() && not_recorded.has(EventKind::user_begin); }
+  /// None are known, since they were left out, or nothing was read.
+  bool is_unknown() const {
+    return groups.empty() && (not_recorded.has(EventKind::user_begin) || read_programs.is_none());
+  }
   std::uint64_t ungrouped = 0;             ///< spans there was no room for
   std::vector<std::string> other_names{};  ///< of spans that did not match, some
   const StackTable* stacks = nullptr;      ///< of the samples; null if there were no events

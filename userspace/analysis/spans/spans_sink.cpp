@@ -48,6 +48,7 @@ void Spans::consume(const Batch& batch, const Registry& registry) {
   stacks_ = &registry.stacks();
   for (const Event& event : batch.events()) {
     last_ns_ = std::max(last_ns_, event.time);
+    read_programs_.add(event, batch, registry);
     finder_.add(event, batch, registry);
     time_.add(event, batch, registry);
     samples_.add(event, batch, registry);
@@ -68,6 +69,9 @@ void Spans::consume(const Batch& batch, const Registry& registry) {
 void Spans::summary(const RunSummary& summary, const Registry& registry) {
   last_ns_ = std::max(last_ns_, summary.end_ns);
   truncated_ = !summary.complete;
+  header_.not_recorded.note(summary.events);
+  read_ = read_programs_.programs(registry);
+  lacks_ = lacks_of(summary, registry);
   registry_ = &registry;
   finder_.finish(last_ns_);
   for (const auto& [key, domain] : domains_) {
@@ -274,6 +278,8 @@ SpansReport Spans::report() const {
                      .end_ns = last_ns_,
                      .truncated = truncated_,
                      .not_recorded = header_.not_recorded,
+                     .read_programs = read_,
+                     .lacks = lacks_,
                      .pattern = options_.pattern,
                      .min_ns = options_.min_ns,
                      .input = options_.input,

@@ -115,6 +115,9 @@ class Spans final : public Sink, private PauseListener {
   RunHeader header_{};
   std::uint64_t last_ns_ = 0;
   bool truncated_ = false;
+  ReadProgramCount read_programs_;
+  ReadPrograms read_;  ///< at the end, as is the next
+  std::vector<Lack> lacks_;
 };
 
 }  // namespace rtev

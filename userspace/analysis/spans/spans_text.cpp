@@ -96,7 +96,10 @@ class SpansText {
   void line(std::string_view text, std::size_t indent = 0) { out_.add(folded(text, 0, indent), '\n'); }
 
   void none() {
-    if (report_.is_unknown()) return line(report_.not_recorded.text({EventKind::user_begin}) + ": spans are unknown");
+    if (report_.is_unknown()) {
+      const std::string what = report_.not_recorded.text({EventKind::user_begin});
+      return line("spans are unknown: " + (what.empty() ? why_none_read(report_.read_programs) : what), 2);
+    }
     TextBuffer text;
     print(text, "no span is named {}", Quoted{report_.pattern});
     std::string_view separator = "; there are ";
@@ -262,7 +265,8 @@ class SpansText {
       below_min += group.below_min;
       time += group.time;
     }
-    if (report_.lost_words > 0)
+    add_lacks(text, report_.lacks);
+    if (report_.lost_words > 0 && !lacks_events(report_.lacks))
       print(text, "warning: {} lost; spans may be missing\n",
             Counted{report_.lost_words, "ring word was", "ring words were"});
     if (unfinished > 0)

@@ -10,12 +10,12 @@ namespace {
 
 void add_stall(JsonWriter& json, const Stall& stall, const StackTable* stacks) {
   json.member("tid", stall.tid);
-  json.member("domain", stall.domain);
+  json.member("domain", stall.domain < 0 ? std::nullopt : std::optional(stall.domain));
   json.member("begin_ns", stall.begin_ns);
   json.member("duration_ns", stall.length_ns());
   json.member("has_returned", stall.has_returned);
   add_time(json, stall.time, stall.knows_pauses);
-  json.member("blocked_in", to_string(stall.blocked_in));
+  json.text_or_null("blocked_in", stall.blocked_in == Syscall::unknown ? "" : to_string(stall.blocked_in));
   json.member("blocked_in_ns", stall.blocked_in_ns);
   if (stall.behind) {
     json.key("behind").object([&] {
@@ -33,7 +33,7 @@ void add_stall(JsonWriter& json, const Stall& stall, const StackTable* stacks) {
 void add_loop_program(JsonWriter& json, const LoopProgram& program, const StackTable* stacks) {
   json.member("pid", program.pid);
   json.member("comm", program.comm);
-  json.member("call", to_string(program.call));
+  json.text_or_null("call", program.call == Syscall::unknown ? "" : to_string(program.call));
   json.member("threads", program.threads);
   json.key("turns").object([&] { add_distribution(json, program.turns); });
   json.member("unknown_turns", program.unknown_turns);
@@ -51,11 +51,12 @@ std::string stalls_json(const StallsReport& report) {
     add_head(json, "stalls", report);
     json.member("min_ns", report.min_ns);
     json.member("scheduler_seen", report.scheduler_seen);
-    json.member("syscalls_seen", report.syscalls_seen);
+    json.member("syscalls_seen", known_flag(report.syscalls_seen, !report.scheduler_seen));
+    json.member("lost_words", known_count(report.lost_words, report.truncated || report.read_programs.is_none()));
     json.member("sample_interval_ns", report.sample_interval_ns);
     json.member("scheduler_dropped", known_count(report.scheduler_dropped, report.truncated));
-    json.member("turns_ns", report.turns_ns);
-    json.member("unknown_ns", report.unknown_ns);
+    json.member("turns_ns", known_count(report.turns_ns, report.is_unknown()));
+    json.member("unknown_ns", known_count(report.unknown_ns, report.is_unknown()));
     json.member("not_followed", report.not_followed);
     if (report.is_unknown()) return json.member("programs", std::optional<int>{});
     json.key("programs").array([&] {

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "analysis/latency/histogram.hpp"
+#include "analysis/read_programs.hpp"
 #include "analysis/sample_history.hpp"
 #include "analysis/spans/spans_report.hpp"
+#include "stream/losses.hpp"
 #include "stream/not_recorded.hpp"
 #include "stream/records.hpp"
 #include "stream/stacks.hpp"
@@ -31,7 +33,7 @@ struct Stall {
   std::uint64_t begin_ns = 0, end_ns = 0;
   bool has_returned = true;  ///< false: it went on when tracing ended, at `end_ns`
   SpanTime time{};
-  bool knows_pauses = true;               ///< false: GC phases were not recorded, and time in the GC counts as code
+  bool knows_pauses = true;               ///< false: GC phases are missing, and time in the GC counts as code
   Syscall blocked_in = Syscall::unknown;  ///< the system call in which it was blocked longest, outside of the GC
   std::uint64_t blocked_in_ns = 0;
   std::vector<SeenStack> stacks{};     ///< of the thread, if stacks are sampled
@@ -61,6 +63,8 @@ struct StallsReport {
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported
   bool truncated = false;                  ///< the end of the recording is missing: totals of what was lost are unknown
   NotRecorded not_recorded{};
+  ReadPrograms read_programs{};
+  std::vector<Lack> lacks{};             ///< of the run
   std::uint64_t min_ns = 0;              ///< shorter turns are no stalls
   std::size_t top = 0;                   ///< of text: the most stalls that it lists; 0: up to ten, on one screen
   bool full = false;                     ///< text with all that is known of each stall
@@ -68,6 +72,7 @@ struct StallsReport {
   std::string input{};                   ///< a recording as an argument of a shell; empty: none
   bool scheduler_seen = false;           ///< else there are no programs
   bool syscalls_seen = false;            ///< else any sleep counts as a wait for events
+  std::uint64_t lost_words = 0;          ///< of rings: time in the GC, spans and tasks may be missing
   std::uint64_t scheduler_dropped = 0;   ///< events that the kernel's buffers had no room for
   std::uint64_t unknown_ns = 0;          ///< of `turns_ns`: what threads did
   std::uint64_t turns_ns = 0;            ///< all turns
@@ -75,8 +80,8 @@ struct StallsReport {
   std::vector<LoopProgram> programs{};   ///< the one with the longest stall first
   const StackTable* stacks = nullptr;    ///< of the samples; null if there were no events
 
-  /// Nothing is known of loops, since switches were left out.
-  bool is_unknown() const { return programs.empty() && not_recorded.has(EventKind::sched_switch); }
+  /// Nothing is known of loops, since switches were left out, or there were none.
+  bool is_unknown() const { return programs.empty() && (not_recorded.has(EventKind::sched_switch) || !scheduler_seen); }
 };
 
 /// "190ms on CPU (no GC), 12.0ms without a CPU, in \"rebuild\"": what the thread did, most of it first. Names are

@@ -68,6 +68,7 @@ void Stalls::process_event(const Event& event, const Batch& batch, const Registr
   // Pauses must end before their threads are forgotten.
   finder_.add(event, batch, registry);
   threads_.add(event, batch, registry);
+  read_programs_.add(event, batch, registry);
   const auto record = batch.payload_as<ProcessRecord>(event);
   if (!record) return;
   const std::int32_t pid = registry.process(record->process).pid;
@@ -84,6 +85,7 @@ void Stalls::process_event(const Event& event, const Batch& batch, const Registr
     }
   }
   images_.erase(pid);
+  lost_until_.erase(record->process);
 }
 
 void Stalls::user_span(const Event& event, const Batch& batch, const Registry& registry) {
@@ -195,7 +197,7 @@ std::optional<EventLoop::LongTurn> Stalls::long_turn(std::int32_t tid, LoopThrea
   if (!turn) return turn;
   turn->stall.pid = thread.pid;
   turn->stall.tid = tid;
-  turn->stall.knows_pauses = !header_.not_recorded.has_phases();
+  turn->stall.knows_pauses = knows_pauses(thread.pid, turn->stall.begin_ns);
   turn->stall.stacks = samples_.between(tid, turn->stall.begin_ns, end_ns);
   turn->stall.domain = thread.domain;
   if (turn->span && turn->span->of_library)
@@ -222,6 +224,22 @@ void Stalls::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
   if (tid == 0 || loop == loops_.end()) return;
   loop->second.loop.turn().in_pauses +=
       ThreadTracker::between(domain->second.pause_begin, threads_.at(tid, root.end_ns));
+}
+
+/// Whether no phase of the program is missing since then.
+bool Stalls::knows_pauses(std::int32_t pid, std::uint64_t since_ns) const {
+  const auto image = images_.find(pid);
+  if (header_.not_recorded.has_phases() || image == images_.end() || registry_ == nullptr) return false;
+  const auto lost = lost_until_.find(image->second);
+  return events_read(registry_->process(image->second)) == EventsRead::yes &&
+         (lost == lost_until_.end() || lost->second < since_ns);
+}
+
+void Stalls::on_loss(const DomainLife& life, const Loss& loss) {
+  forget(life);
+  report_.lost_words += loss.words;
+  if (lost_until_.size() < ThreadTracker::Limits{}.threads || lost_until_.contains(life.process))
+    lost_until_[life.process] = loss.to_ns;
 }
 
 void Stalls::forget(const DomainLife& life) {
@@ -283,6 +301,9 @@ void Stalls::summary(const RunSummary& summary, const Registry& registry) {
   report_.end_ns = last_ns_;
   report_.truncated = !summary.complete;
   report_.not_recorded = header_.not_recorded;
+  report_.not_recorded.note(summary.events);
+  report_.read_programs = read_programs_.programs(registry);
+  report_.lacks = lacks_of(summary, registry);
   report_.min_ns = options_.min_ns;
   report_.top = options_.top;
   report_.full = options_.full;

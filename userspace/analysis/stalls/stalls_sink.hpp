@@ -16,6 +16,7 @@
 #include "analysis/missing_events.hpp"
 #include "analysis/open_spans.hpp"
 #include "analysis/pause_finder.hpp"
+#include "analysis/read_programs.hpp"
 #include "analysis/spans/library_spans.hpp"
 #include "analysis/stalls/event_loop.hpp"
 #include "analysis/stalls/stalls_report.hpp"
@@ -77,7 +78,7 @@ class Stalls final : public Sink, private PauseListener, private ThreadObserver,
   void on_pause_end(const DomainLife& life, const PhaseEnd& root) override;
   void on_task_interval(ProcessIndex process, const Task& task, const TaskInterval& interval) override;
   void on_domain_end(const DomainLife& life, std::uint64_t /*time_ns*/) override { forget(life); }
-  void on_loss(const DomainLife& life, const Loss& /*loss*/) override { forget(life); }
+  void on_loss(const DomainLife& life, const Loss& loss) override;
 
   void switch_threads(const Event& event, const Batch& batch, const Registry& registry);
   void process_event(const Event& event, const Batch& batch, const Registry& registry);
@@ -88,6 +89,7 @@ class Stalls final : public Sink, private PauseListener, private ThreadObserver,
   void task_ran(EventLoop& loop, const Task& task, std::uint64_t begin_ns, std::uint64_t end_ns) const;
   void wait_for_events(const ThreadInterval& interval);
   std::optional<EventLoop::LongTurn> long_turn(std::int32_t tid, LoopThread& thread, std::uint64_t end_ns);
+  bool knows_pauses(std::int32_t pid, std::uint64_t since_ns) const;
   /// The thread ended, or the run did.
   void finish(const LoopThread& thread);
 
@@ -103,8 +105,10 @@ class Stalls final : public Sink, private PauseListener, private ThreadObserver,
   std::map<DomainKey, Domain> domains_;
   std::unordered_map<std::int32_t, ProcessIndex> images_;  ///< by pid: the present one
   std::map<ProcessIndex, LoopProgram> programs_;
-  const Registry* registry_ = nullptr;  ///< while events come
+  std::unordered_map<ProcessIndex, std::uint64_t> lost_until_;  ///< of processes that run: phases are missing
+  const Registry* registry_ = nullptr;                          ///< while events come
   RunHeader header_{};
+  ReadProgramCount read_programs_;
   StallsReport report_{};
   std::uint64_t last_ns_ = 0;
 };

@@ -127,7 +127,7 @@ class StallsText {
   void line(std::string_view text, std::size_t indent = 0) { out_.add(folded(text, 0, indent), '\n'); }
 
   void none() {
-    if (report_.is_unknown()) {
+    if (report_.not_recorded.has(EventKind::sched_switch)) {
       return line(report_.not_recorded.text({EventKind::sched_switch}) +
                   ": it is unknown when threads wait for events");
     }
@@ -261,10 +261,13 @@ class StallsText {
 
   void remarks() {
     TextBuffer text;
+    add_lacks(text, report_.lacks);
     if (report_.scheduler_seen && !report_.syscalls_seen && !report_.programs.empty())
       text.add("no system calls are known: any sleep counts as a wait for events\n");
     if (!report_.programs.empty() && report_.not_recorded.has_phases())
       text.add(folded(report_.not_recorded.text({EventKind::begin}) + ": time in the GC is unknown", 0, 2), '\n');
+    if (!report_.programs.empty() && report_.read_programs.is_none())
+      add_line(text, why_none_read(report_.read_programs) + ": time in the GC is unknown");
     if (report_.not_followed > 0)
       print(text, "{} not followed: too many loops\n", Counted{report_.not_followed, "wait was", "waits were"});
     if (report_.scheduler_seen)

@@ -119,6 +119,8 @@ Missing& Missing::operator|=(const Missing& other) {
   user_events |= other.user_events;
   process_times |= other.process_times;
   domain_times |= other.domain_times;
+  off |= other.off;
+  on |= other.on;
   return *this;
 }
 

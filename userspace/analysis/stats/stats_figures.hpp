@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "rtev/names.hpp"
+#include "stream/sink.hpp"
 
 namespace rtev {
 
@@ -58,7 +59,11 @@ struct Missing {
   bool phases = false, counters = false, user_events = false;
   /// It left out what says when processes, or domains, began and ended.
   bool process_times = false, domain_times = false;
+  /// Events of a process were not read, and of another one they were. Of domains neither is said.
+  bool off = false, on = false;
 
+  /// No events were read: all that they count is unknown.
+  bool all_off() const { return off && !on; }
   bool left_out() const { return phases || counters || user_events; }
   /// Why all of them are less.
   bool any() const { return lost || paused || unfinished || before || merged || unread || ignored; }
@@ -116,10 +121,18 @@ struct StatsFigures {
 
   /// Figures of phases and of counters; nothing where --events left them out.
   std::optional<std::uint64_t> of_phases(std::uint64_t figure) const {
-    return figure == 0 && missing.phases ? std::nullopt : std::optional{figure};
+    return known_count(figure, missing.phases || missing.all_off());
   }
   std::optional<std::uint64_t> of_counters(std::uint64_t figure) const {
-    return figure == 0 && missing.counters ? std::nullopt : std::optional{figure};
+    return known_count(figure, missing.counters || missing.all_off());
+  }
+  std::optional<std::uint64_t> known_user_events() const {
+    return known_count(user_events, missing.user_events || missing.all_off());
+  }
+  std::optional<std::uint64_t> known_events() const { return known_count(events, missing.all_off()); }
+  /// Losses, and words that were lost.
+  std::optional<std::uint64_t> of_losses(std::uint64_t figure, bool truncated) const {
+    return known_count(figure, truncated || missing.all_off());
   }
   /// Nothing if the thread of no pause was known.
   std::optional<std::uint64_t> known_gc_cpu() const {
@@ -132,7 +145,7 @@ struct StatsFigures {
   /// Times; nothing where --events left out what says when processes or domains began.
   std::optional<std::uint64_t> wall() const { return missing.process_times ? std::nullopt : std::optional{wall_ns}; }
   std::optional<std::uint64_t> domain_time() const {
-    return missing.domain_times ? std::nullopt : std::optional{domain_ns};
+    return missing.domain_times || missing.all_off() ? std::nullopt : std::optional{domain_ns};
   }
   /// They are lower bounds.
   bool phases_bound() const { return missing.any() || missing.phases; }

@@ -78,9 +78,9 @@ void add_word_row(TextTable& table, std::string_view label, const StatsFigures& 
   for (const std::uint64_t words : {figures.minor_words, figures.promoted_words})
     add_number(table, figures.of_counters(words), figures.counters_bound());
   add_number(table, figures.major_words, figures.major_words_lower_bound());
-  add_number(table, known_count(figures.user_events, figures.missing.user_events), bound);
-  table.cell(figures.events, bound);
-  table.cell(figures.lost_words);
+  add_number(table, figures.known_user_events(), bound);
+  add_number(table, figures.known_events(), bound);
+  add_number(table, figures.of_losses(figures.lost_words, false), false);
 }
 
 void add_headline(TextBuffer& out, const ProcessStats& process) {

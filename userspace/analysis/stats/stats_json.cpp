@@ -23,7 +23,7 @@ void add_counts(JsonWriter& json, std::string_view name, const std::array<std::u
 }
 
 void add_missing(JsonWriter& json, const Missing& missing, bool truncated) {
-  json.member("lower_bound", known_flag(missing.any() || missing.left_out(), truncated));
+  json.member("lower_bound", known_flag(missing.any() || missing.left_out(), truncated || missing.all_off()));
   json.key("because").array([&] {
     if (missing.lost) json.value("lost");
     if (missing.paused) json.value("paused");
@@ -33,6 +33,7 @@ void add_missing(JsonWriter& json, const Missing& missing, bool truncated) {
     if (missing.unread) json.value("not_read");
     if (missing.ignored) json.value("ignored");
     if (missing.left_out()) json.value("not_recorded");
+    if (missing.all_off()) json.value("off");
   });
 }
 
@@ -83,19 +84,19 @@ void write_figures(JsonWriter& json, const StatsFigures& figures, bool truncated
     json.member("major_cycles", figures.of_phases(figures.major_cycles));
     json.member("compactions", figures.of_phases(figures.compactions));
   });
-  add_counts(json, "explicit", figures.explicit_calls, explicit_phases(), "explicit_gc_", figures.missing.phases);
-  add_counts(json, "triggers", figures.triggers, trigger_counters(), "", figures.missing.counters);
+  add_counts(json, "explicit", figures.explicit_calls, explicit_phases(), "explicit_gc_", !figures.of_phases(0));
+  add_counts(json, "triggers", figures.triggers, trigger_counters(), "", !figures.of_counters(0));
   json.key("words").object([&] {
     json.member("minor", figures.of_counters(figures.minor_words));
     json.member("promoted", figures.of_counters(figures.promoted_words));
     json.member("major", figures.major_words);
-    json.member("major_lower_bound", figures.major_words_lower_bound());
+    json.member("major_lower_bound", known_flag(figures.major_words_lower_bound(), !figures.major_words));
   });
   write_heap(json, figures);
-  json.member("user_events", known_count(figures.user_events, figures.missing.user_events));
-  json.member("events", figures.events);
-  json.member("losses", known_count(figures.losses, truncated));
-  json.member("lost_words", known_count(figures.lost_words, truncated));
+  json.member("user_events", figures.known_user_events());
+  json.member("events", figures.known_events());
+  json.member("losses", figures.of_losses(figures.losses, truncated));
+  json.member("lost_words", figures.of_losses(figures.lost_words, truncated));
   add_missing(json, figures.missing, truncated);
 }
 
@@ -129,7 +130,7 @@ void write_user_events(JsonWriter& json, const ProcessStats& process) {
       });
     }
   });
-  json.member("other_user_events", process.other_user_events);
+  json.member("other_user_events", known_count(process.other_user_events, !process.figures.known_user_events()));
 }
 
 void write_buckets(JsonWriter& json, const ProcessStats& process) {
@@ -162,7 +163,7 @@ void write_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning
       json.member("last_ns", cycles.count > 0 ? std::optional(cycles.last_ns) : std::nullopt);
       json.member("since_last_ns", process.since_cycle_ns());
       json.member("longest_gap_ns", cycles.count > 1 ? std::optional(cycles.longest_gap_ns) : std::nullopt);
-      json.member("have_stopped", process.cycles_stopped());
+      json.member("have_stopped", process.known_cycles_stopped());
     });
     if (gc_tuning) add_gc_tuning(json, process);
     write_user_events(json, process);
@@ -170,7 +171,8 @@ void write_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning
     json.key("domains").array([&] {
       for (const DomainStats& domain : process.domains) add_domain(json, domain, truncated);
     });
-    add_sum(json, "other_domains", "domains", process.other_domain_count, process.other_domains, truncated);
+    const auto others = known_count(process.other_domain_count, process.figures.missing.all_off());
+    add_sum(json, "other_domains", "domains", others, process.other_domains, truncated);
   });
 }
 
@@ -179,8 +181,8 @@ void write_program(JsonWriter& json, const ProgramStats& program, bool truncated
     json.text_or_null("comm", program.key.empty() ? std::string_view() : program.comm);
     json.text_or_null("exe", program.key.empty() ? std::string_view() : program.exe);
     json.member("processes", program.processes);
-    json.member("domains", program.domains);
-    json.member("heaps_rising", program.rising);
+    json.member("domains", known_count(program.domains, program.figures.missing.all_off()));
+    json.member("heaps_rising", known_count(program.rising, program.watched == 0));
     json.member("max_heap_words", program.max_heap_words);
     json.member("max_rss_bytes", program.max_rss_bytes);
     write_figures(json, program.figures, truncated);
@@ -197,7 +199,7 @@ std::string stats_json(const StatsReport& report, bool gc_tuning) {
     json.member("switches_dropped", known_count(report.switches_dropped, report.truncated));
     json.member("rings_missed", known_count(report.rings_missed, report.truncated));
     json.member("ignored_events", report.ignored_events);
-    add_utilization(json, report.utilization);
+    add_utilization(json, report.utilization, !report.total.of_phases(0));
     json.key("allocators").array([&] {
       for (const Allocator& allocator : report.allocators) {
         json.object([&] {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/latency/histogram.hpp"
+#include "analysis/read_programs.hpp"
 #include "analysis/stats/allocators.hpp"
 #include "analysis/stats/stats_figures.hpp"
 #include "analysis/stats/trend.hpp"
@@ -49,6 +50,8 @@ struct MajorCycles {
   void add(std::uint64_t time_ns, std::uint64_t heap_words);
   /// They came regularly, and come no more, although the heap has at least doubled since.
   bool have_stopped(std::uint64_t now_ns, std::uint64_t heap_words) const;
+  /// So many tell whether they come regularly.
+  static constexpr std::uint64_t least_count = 4;
 };
 
 /// A process image. Strings are whatever the process made them.
@@ -61,8 +64,7 @@ struct ProcessStats {
   std::string version;  ///< of OCaml; may be empty
   Family family = Family::since_5_3;
   bool ended = false;
-  bool has_ring = false;   ///< or is traced by probes
-  bool is_unread = false;  ///< it has a ring, which is not read
+  EventsRead events = EventsRead::off;
   std::uint64_t begin_ns = 0;
   std::optional<std::uint64_t> max_rss_bytes;
   /// Since when its switches were seen: after an exec, since its ring was made or since the first of them. Cpu time
@@ -87,6 +89,12 @@ struct ProcessStats {
     return cycles.count > 0 ? std::optional(end_ns - std::min(end_ns, cycles.last_ns)) : std::nullopt;
   }
   bool cycles_stopped() const { return cycles.have_stopped(end_ns, heap_words.last()); }
+  /// Nothing where too few were seen, or others may be missing, or the size of the heap is unknown.
+  std::optional<bool> known_cycles_stopped() const {
+    const bool is_known = cycles.count >= MajorCycles::least_count && cycles.heap_words_at_last > 0 &&
+                          !figures.phases_bound() && !figures.counters_bound();
+    return is_known ? std::optional(cycles_stopped()) : std::nullopt;
+  }
   /// It ended without any event, as children do that run another program.
   bool did_nothing() const { return ended && domain_count() == 0; }
   /// A notable part of its cpu time may be missing.
@@ -105,6 +113,7 @@ struct ProgramStats {
   std::uint64_t unlisted = 0;  ///< of them: among StatsReport::other_process_count
   std::uint64_t domains = 0;
   std::uint64_t rising = 0;                     ///< whose heap rises all the time
+  std::uint64_t watched = 0;                    ///< whose heap was seen for long enough to tell
   std::optional<std::uint64_t> max_heap_words;  ///< of the heaps that they had last, the largest
   std::optional<std::uint64_t> max_rss_bytes;
   StatsFigures figures;  ///< sums; wall_ns, too
@@ -131,6 +140,7 @@ struct StatsReport {
   std::uint64_t process_count = 0;       ///< as they are listed: one is listed once for each program that it ran
   std::uint64_t replaced = 0;            ///< of them: ended by an exec, so that the process is listed again
   std::uint64_t distinct_processes() const { return process_count - std::min(replaced, process_count); }
+  ReadPrograms read_programs{};
   /// Nothing if there may have been others, whose events were not recorded.
   std::optional<std::uint64_t> known_process_count() const {
     return known_count(distinct_processes(), not_recorded.has(EventKind::process));

@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/missing_events.hpp"
 #include "analysis/stats/stats_state.hpp"
 #include "base/saturating_sum.hpp"
 #include "stream/program_key.hpp"
@@ -51,12 +50,13 @@ void Stats::summary(const RunSummary& summary, const Registry& registry) {
   rings_missed_ = summary.rings_missed;
   lacks_ = lacks_of(summary, registry);
   truncated_ = !summary.complete;
+  not_recorded_.note(summary.events);
   for (const RunSummary::Drop& drop : summary.drops) {
     if (drop.kind == to_string(EventKind::sched_switch)) switches_dropped_ = drop.count;
   }
   for (auto& process : processes_ | std::views::values) {
     const ProcessInfo& info = registry.process(process.index);
-    process.lacks_past = is_whole_ring(summary) && info.words.before_attach > 0;
+    process.lacks_past = summary.whole_ring && info.words.before_attach > 0;
     process.lacks_rings = info.missed.sum() > 0 || info.words.unread > 0;
   }
 }
@@ -114,8 +114,6 @@ void Stats::add_process(const Event& event, const Batch& batch, const Registry& 
   } else if ((is_action(event, ProcessAction::ring) || is_action(event, ProcessAction::probe)) && !process.ring_ns) {
     process.ring_ns = time_ns;
     process.is_tracked(time_ns);
-  } else if (is_action(event, ProcessAction::unreadable)) {
-    process.stats.is_unread = true;
   } else if (is_action(event, ProcessAction::pause)) {
     process.paused = true;
   }
@@ -207,6 +205,7 @@ void Stats::merge(const Process& ended, bool replaced) {
   }
   other_did_nothing_ += stats.did_nothing() ? 1 : 0;
   other_replaced_ += replaced ? 1 : 0;
+  other_read_programs_.add(stats.events, true);
   ++other_process_count_;
   --ended_;
   if (last_process_ == &ended) last_process_ = nullptr;

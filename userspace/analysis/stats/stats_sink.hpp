@@ -109,6 +109,7 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   std::uint64_t other_process_count_ = 0;
   std::uint64_t other_replaced_ = 0;     ///< of them: see StatsReport
   std::uint64_t other_did_nothing_ = 0;  ///< of them
+  ReadPrograms other_read_programs_;     ///< these processes
   StatsFigures other_processes_;
   std::unordered_map<std::string, ProgramStats> other_programs_;  ///< of these processes, by key
   std::string version_;

@@ -21,6 +21,7 @@ void Stats::Process::learn(const ProcessInfo& from) {
   stats.runtime = from.runtime;
   stats.version = from.version;
   stats.family = from.family;
+  if (stats.events != EventsRead::yes) stats.events = events_read(from);
   if (from.max_rss_bytes != 0) learn_memory(from.max_rss_bytes);
 }
 

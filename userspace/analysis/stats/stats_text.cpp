@@ -103,10 +103,10 @@ class Screen {
     if (!process.version.empty()) print(head, ", OCaml {}", Escaped{process.version});
     print(head, "{}{}{}", figures.wall() ? ", " : ", in ", Duration{figures.wall_ns}, process.ended ? ", ended" : "");
     if (process.domain_count() == 0) {
-      head.add(process.has_ring ? ": no events"
-               : process.is_unread
-                   ? ": no events, as its ring is not read"
-                   : ": no events; if they are off, --enable switches them on, --ringless traces without");
+      head.add(process.events == EventsRead::yes      ? ": no events"
+               : process.events == EventsRead::unread ? ": no events, as its ring is not read"
+                                                      : ": events are off; --enable switches them on, "
+                                                        "--ringless traces without");
       return line(head.text());
     }
     collector(head, figures, "its");
@@ -125,7 +125,7 @@ class Screen {
     } else if (figures.gc_ns == 0) {
       head.add(": no garbage collection");
     } else {
-      print(head, ": GC took {}", Duration{figures.gc_ns});
+      print(head, ": GC took {}{}", at_least(figures.phases_bound()), Duration{figures.gc_ns});
     }
     if (const auto share = figures.gc_share(); share && figures.gc_ns > 0)
       print(head, ", {} of the time of {} domains", percent(*share), whose);
@@ -145,7 +145,7 @@ class Screen {
       text.clear();
       std::string_view separator;
       if (program.figures.minor_words > 0) {
-        print(text, "allocated {}{} in minor heaps", program.figures.missing.any() ? "at least " : "",
+        print(text, "allocated {}{} in minor heaps", at_least(program.figures.missing.any()),
               bytes_of(program.figures.minor_words));
         separator = "; ";
       }
@@ -167,14 +167,10 @@ class Screen {
 
   /// Of one program sentences() says it.
   void events_off() {
-    const auto off = std::ranges::count_if(report_.processes, [](const ProcessStats& process) {
-      return !process.has_ring && !process.is_unread && process.domain_count() == 0;
-    });
-    if (is_single() || off == 0) return;
-    line(
-        fmt::format("{} of {} processes {} events off, so nothing is known of {} GC; --enable switches them on, "
-                    "--ringless traces without",
-                    off, Grouped{report_.process_count}, off == 1 ? "has" : "have", off == 1 ? "its" : "their"));
+    const ReadPrograms& programs = report_.read_programs;
+    if (is_single()) return;
+    const std::string text = programs.is_none() ? why_none_read(programs) : why_some_unread(programs);
+    if (!text.empty()) line(text);
   }
 
   static std::string percent(double share) {
@@ -222,7 +218,7 @@ class Screen {
   void allocation(const ProcessStats& process) {
     const StatsFigures& figures = process.figures;
     TextBuffer text;
-    const std::string_view bound = figures.missing.any() ? "at least " : "";
+    const std::string_view bound = at_least(figures.missing.any());
     print(text, "allocated {}{} in minor heaps ({}{})", bound, bytes_of(figures.minor_words),
           rate(figures.minor_words, figures.wall_ns),
           figures.known_minor_collections()

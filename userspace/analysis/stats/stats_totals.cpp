@@ -16,7 +16,7 @@ void MajorCycles::add(std::uint64_t time_ns, std::uint64_t heap_words) {
 }
 
 bool MajorCycles::have_stopped(std::uint64_t now_ns, std::uint64_t heap_words) const {
-  constexpr std::uint64_t least_count = 4, least_ns = 1'000'000'000, gaps = 8, least_growth_words = 1'000'000;
+  constexpr std::uint64_t least_ns = 1'000'000'000, gaps = 8, least_growth_words = 1'000'000;
   const std::uint64_t since_ns = distance(last_ns, now_ns);
   return count >= least_count && since_ns >= least_ns && since_ns / gaps >= longest_gap_ns && heap_words_at_last > 0 &&
          heap_words / 2 >= heap_words_at_last && heap_words - heap_words_at_last >= least_growth_words;
@@ -28,6 +28,7 @@ void ProgramStats::add(const ProcessStats& process) {
     exe = process.exe;
   }
   domains += process.domain_count();
+  watched += process.heap_words.count() > 0 && !process.heap_words.is_short() ? 1 : 0;
   rising += process.heap_words.rises_all_the_time() ? 1 : 0;
   if (process.heap_words.count() > 0) max_heap_words = std::max(max_heap_words.value_or(0), process.heap_words.last());
   if (process.max_rss_bytes) max_rss_bytes = std::max(max_rss_bytes.value_or(0), *process.max_rss_bytes);
@@ -82,7 +83,6 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
   const Family family = stats.family;
   stats.ended = process.ended;
   stats.end_ns = process.end_or(now_ns_);
-  stats.has_ring = process.ring_ns.has_value();
   for (const auto& domain : process.retired) stats.domains.push_back(stats_of(process, *domain, running));
   for (const Process::Domain& domain : process.domains) {
     if (domain.current) stats.domains.push_back(stats_of(process, *domain.current, running));
@@ -112,6 +112,9 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
   figures.missing.before = process.lacks_past;
   figures.missing.unread = process.lacks_rings;
   figures.missing.merged = process.lacks_collections;
+  if (stats.domain_count() > 0) stats.events = EventsRead::yes;
+  figures.missing.on = stats.events == EventsRead::yes;
+  figures.missing.off = stats.other_domains.missing.off = !figures.missing.on;
   set_left_out(figures.missing);
   set_collections(figures, process.greatest, family);
   figures.cpu_ns.reset();
@@ -141,28 +144,30 @@ StatsReport Stats::report(const Registry& registry) {
     const ProcessInfo& info = registry.process(process.index);
     if (!process.ended && info.pid == process.stats.pid) process.learn(info);
   }
-  StatsReport report{
-      .version = version_,
-      .run_ns = run_ns_,
-      .run_realtime_ns = run_realtime_ns_,
-      .start_ns = start_ns_,
-      .end_ns = std::max(now_ns_, start_ns_),
-      .truncated = truncated_,
-      .not_recorded = not_recorded_,
-      .other_process_count = other_process_count_,
-      .other_did_nothing = other_did_nothing_,
-      .other_processes = other_processes_,
-      .by_process = options_.by_process,
-      .total = other_processes_,
-      .process_count = processes_.size() + other_process_count_,
-      .replaced = other_replaced_,
-      .scheduler_seen = scheduler_seen_,
-      .switches_dropped = switches_dropped_,
-      .utilization = options_.utilization ? utilization_.windows_at(now_ns_) : std::vector<WindowUtilization>(),
-      .allocators = allocators_.greatest(registry),
-      .rings_missed = rings_missed_,
-      .lacks = lacks_,
-      .ignored_events = pauses_.ignored()};
+  StatsReport report{.version = version_,
+                     .run_ns = run_ns_,
+                     .run_realtime_ns = run_realtime_ns_,
+                     .start_ns = start_ns_,
+                     .end_ns = std::max(now_ns_, start_ns_),
+                     .truncated = truncated_,
+                     .not_recorded = not_recorded_,
+                     .other_process_count = other_process_count_,
+                     .other_did_nothing = other_did_nothing_,
+                     .other_processes = other_processes_,
+                     .by_process = options_.by_process,
+                     .total = other_processes_,
+                     .process_count = processes_.size() + other_process_count_,
+                     .replaced = other_replaced_,
+                     .read_programs = other_read_programs_,
+                     .scheduler_seen = scheduler_seen_,
+                     .switches_dropped = switches_dropped_,
+                     .utilization = options_.utilization && !not_recorded_.has_phases()
+                                        ? utilization_.windows_at(now_ns_)
+                                        : std::vector<WindowUtilization>(),
+                     .allocators = allocators_.greatest(registry),
+                     .rings_missed = rings_missed_,
+                     .lacks = lacks_,
+                     .ignored_events = pauses_.ignored()};
   set_left_out(report.total.missing);
   set_left_out(report.other_processes.missing);
   // Which processes lack them is not always known.
@@ -176,6 +181,7 @@ StatsReport Stats::report(const Registry& registry) {
     set_left_out(stats.figures.missing);  // also of one without a domain
     report.replaced += registry.process(process.index).replaced ? 1 : 0;
     report.total += stats.figures;
+    report.read_programs.add(stats.events, stats.ended);
     if (!stats.did_nothing()) {
       std::string key = program_key(stats.exe, stats.comm);
       ProgramStats& program = programs[key];

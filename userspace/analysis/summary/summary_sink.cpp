@@ -26,6 +26,9 @@ void Summary::summary(const RunSummary& summary, const Registry& registry) {
 std::string Summary::report_text(const Registry& registry) {
   if (full_) return stats_.report_text(registry) + "\n" + latency_.report_text(registry) + "\n" + pauses_.report_text();
   PausesReport pauses = pauses_.report();
+  // The sentences of stats say which programs were not read.
+  if (pauses.read_programs.is_none() && pauses.counts.pauses == 0) return stats_sentences(stats_.report(registry));
+  pauses.read_programs = {};
   pauses.max_groups = 2;
   pauses.max_worst = 1;
   std::string text = stats_sentences(stats_.report(registry)) + "\n";

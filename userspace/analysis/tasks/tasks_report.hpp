@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "analysis/latency/histogram.hpp"
+#include "analysis/read_programs.hpp"
 #include "analysis/sample_history.hpp"
 #include "analysis/spans/spans_report.hpp"
 #include "analysis/tasks/task_tracker.hpp"
+#include "stream/losses.hpp"
 #include "stream/not_recorded.hpp"
 #include "stream/stacks.hpp"
 
@@ -84,12 +86,16 @@ struct TasksReport {
   std::string input{};                     ///< a recording as an argument of a shell; empty: none
   bool truncated = false;                  ///< the end of the recording is missing: totals of what was lost are unknown
   NotRecorded not_recorded{};
+  ReadPrograms read_programs{};
+  std::vector<Lack> lacks{};            ///< of the run
   bool scheduler_seen = false;          ///< else the time of runs is unknown
   std::uint64_t lost_words = 0;         ///< of rings
   std::uint64_t not_followed = 0;       ///< events of tasks, and programs, that there was no room for
   std::vector<TaskProgram> programs{};  ///< the one with the longest run first
-  /// None are known, since user events were left out.
-  bool is_unknown() const { return programs.empty() && not_recorded.has(EventKind::user_custom); }
+  /// None are known, since user events were left out, or nothing was read.
+  bool is_unknown() const {
+    return programs.empty() && (not_recorded.has(EventKind::user_custom) || read_programs.is_none());
+  }
   const StackTable* stacks = nullptr;  ///< of the samples; null if there were no events
 };
 

@@ -41,6 +41,7 @@ void Tasks::consume(const Batch& batch, const Registry& registry) {
   report_.stacks = &registry.stacks();
   for (const Event& event : batch.events()) {
     last_ns_ = std::max(last_ns_, event.time);
+    read_programs_.add(event, batch, registry);
     if (options_.what_for) finder_.add(event, batch, registry);
     tracker_.add(event, batch, registry);
     if (!options_.what_for) continue;
@@ -266,6 +267,9 @@ void Tasks::summary(const RunSummary& summary, const Registry& registry) {
   report_.end_ns = last_ns_;
   report_.truncated = !summary.complete;
   report_.not_recorded = header_.not_recorded;
+  report_.not_recorded.note(summary.events);
+  report_.read_programs = read_programs_.programs(registry);
+  report_.lacks = lacks_of(summary, registry);
   report_.min_ns = options_.min_ns;
   report_.full = options_.full;
   report_.input = options_.input;

@@ -112,6 +112,7 @@ class Tasks final : public Sink, private PauseListener, private TaskObserver {
   std::vector<std::pair<std::uint64_t, TaskWait>> waiting_at_end_;  ///< of a process that ends, with its begin
   const Registry* registry_ = nullptr;                              ///< while events come
   RunHeader header_{};
+  ReadProgramCount read_programs_;
   TasksReport report_{};
   std::uint64_t last_ns_ = 0;
 };

@@ -141,7 +141,10 @@ class TasksText {
   bool several() const { return report_.programs.size() > 1; }
 
   void none() {
-    if (report_.is_unknown()) return line(report_.not_recorded.text({EventKind::user_custom}) + ": tasks are unknown");
+    if (report_.is_unknown()) {
+      const std::string what = report_.not_recorded.text({EventKind::user_custom});
+      return line("tasks are unknown: " + (what.empty() ? why_none_read(report_.read_programs) : what), 2);
+    }
     if (report_.start_ns > report_.run_ns)
       return line("no event of a task in this part of the recording: a task that ran all through it has none");
     line(
@@ -319,7 +322,8 @@ class TasksText {
 
   void remarks() {
     TextBuffer text;
-    if (report_.lost_words > 0)
+    add_lacks(text, report_.lacks);
+    if (report_.lost_words > 0 && !lacks_events(report_.lacks))
       print(text, "warning: {} lost: it is unknown what tasks did then\n",
             Counted{report_.lost_words, "ring word was", "ring words were"});
     if (!report_.programs.empty() && report_.not_recorded.has_phases())

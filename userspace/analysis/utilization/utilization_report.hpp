@@ -18,7 +18,7 @@ void add_utilization_line(TextBuffer& out, const std::vector<WindowUtilization>&
 void add_utilization_table(TextBuffer& out, const std::vector<WindowUtilization>& windows, std::uint64_t start_ns,
                            std::uint64_t start_realtime_ns);
 
-/// The member "mmu": docs/json.md describes it.
-void add_utilization(JsonWriter& json, const std::vector<WindowUtilization>& windows);
+/// The member "mmu": docs/json.md describes it. `is_unknown`: null.
+void add_utilization(JsonWriter& json, const std::vector<WindowUtilization>& windows, bool is_unknown);
 
 }  // namespace rtev

@@ -61,7 +61,8 @@ void add_utilization_table(TextBuffer& out, const std::vector<WindowUtilization>
   table.write(out);
 }
 
-void add_utilization(JsonWriter& json, const std::vector<WindowUtilization>& windows) {
+void add_utilization(JsonWriter& json, const std::vector<WindowUtilization>& windows, bool is_unknown) {
+  if (is_unknown) return json.member("mmu", std::optional<int>{});
   json.key("mmu").array([&] {
     for (const WindowUtilization& window : windows) {
       if (!window.is_known()) continue;

@@ -147,6 +147,7 @@ void MetadataWriter::summary(const RunSummary& summary, const Registry& registry
     Metadata(writer_, metadata_announcer, dropped).add("pid", pid).add("comm", comm).write();
   Metadata end(writer_, metadata_summary);
   summary_fields(summary, end);
+  if (summary.whole_ring) end("whole_ring", true);
   end.write();
 }
 

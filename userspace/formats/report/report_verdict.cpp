@@ -136,15 +136,18 @@ class ReportHead {
     const auto below = [&](double percentile) { return fmt::format("{}", Duration{pauses.percentile(percentile)}); };
     const bool has_pauses = pauses.count() > 0;
     const std::string_view none = report_.latency.is_unknown() ? "unknown" : "none";
-    tile("pauses", has_pauses ? fmt::format("{}", Grouped{pauses.count()}) : std::string(none),
+    const std::string_view bound = at_least(report_.latency.lower_bound());
+    tile("pauses", has_pauses ? fmt::format("{}{}", bound, Grouped{pauses.count()}) : std::string(none),
          has_pauses ? fmt::format("{} together", Duration{pauses.total()}) : "");
-    tile("longest pause", has_pauses ? fmt::format("{}", Duration{pauses.max()}) : std::string(none),
+    tile("longest pause", has_pauses ? fmt::format("{}{}", bound, Duration{pauses.max()}) : std::string(none),
          has_pauses ? fmt::format("99.9% below {}", below(99.9)) : "");
     tile("99% below", has_pauses ? below(99) : std::string(none),
          has_pauses ? fmt::format("50% below {}", below(50)) : "");
     const StatsFigures& total = report_.stats.total;
     const auto share = total.gc_share();
-    tile("time in the GC", share ? tenths_of_percent(std::round(*share * 1000)) : "unknown",
+    const std::string_view phases_bound = at_least(total.phases_bound()),
+                           counters_bound = at_least(total.counters_bound());
+    tile("time in the GC", share ? std::string(phases_bound) + tenths_of_percent(std::round(*share * 1000)) : "unknown",
          total.known_gc_cpu() ? fmt::format("{} of CPU time", Duration{total.gc_cpu_ns}) : "CPU time unknown");
     utilization();
     heap();
@@ -155,23 +158,26 @@ class ReportHead {
     if (!total.of_counters(total.minor_words)) {
       tile("allocated in minor heaps", "unknown", "");
     } else {
-      tile("allocated in minor heaps", text_of_words(total.minor_words),
+      tile("allocated in minor heaps", std::string(counters_bound) + text_of_words(total.minor_words),
            fmt::format("{}/s, {} promoted", text_of_words(static_cast<std::uint64_t>(std::min(per_second, 1e18))),
                        Percent{total.promoted_words, total.minor_words}));
     }
     if (!total.known_minor_collections()) {
       tile("minor collections", "unknown", "");
     } else {
-      tile("minor collections", fmt::format("{}", Grouped{total.minor_collections}),
+      tile("minor collections", fmt::format("{}{}", phases_bound, Grouped{total.minor_collections}),
            fmt::format("{}", Counted{total.major_cycles, "major cycle", "major cycles"}));
     }
-    const bool is_known = !report_.stats.truncated, is_all = is_known && report_.stats.not_recorded.selection.empty();
+    const bool is_known = total.of_losses(0, report_.stats.truncated).has_value(),
+               is_all = is_known && report_.stats.not_recorded.selection.empty();
     tile("lost of rings",
          total.lost_words > 0 ? fmt::format("{}", Grouped{total.lost_words})
          : is_known           ? "nothing"
                               : "unknown",
          total.lost_words > 0 ? "words"
-                              : fmt::format("{}{}", is_all ? "all of " : "", Counted{total.events, "event", "events"}));
+         : !total.known_events()
+             ? ""
+             : fmt::format("{}{}", is_all ? "all of " : "", Counted{total.events, "event", "events"}));
     html_ += "</dl></section>\n";
   }
 

@@ -67,7 +67,7 @@ TEST_F(ReportFindingsTest, ALateDomainIsNamedWithItsCause) {
   EXPECT_EQ(pause.score, Score::warning);
   EXPECT_THAT(pause.title, HasSubstr("21.0ms"));
   EXPECT_THAT(pause.text, HasSubstr("for domain 1 to stop"));
-  EXPECT_THAT(pause.text, HasSubstr("\"hog\" (pid 999)"));
+  EXPECT_THAT(pause.text, HasSubstr("while others had CPU 1")) << "it is not known how long each of them";
   const Finding arrivals = of("arrivals");
   EXPECT_EQ(arrivals.score, Score::warning);
   EXPECT_THAT(arrivals.text, HasSubstr("waited for domain 1"));

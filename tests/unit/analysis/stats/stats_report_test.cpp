@@ -206,7 +206,7 @@ TEST_F(StatsOfProgramsTest, ManyProcessesOfOneProgramAreOneRow) {
   EXPECT_EQ(program["exe"], "/opt/ocamlopt");
   EXPECT_EQ(program["processes"], 6);
   EXPECT_EQ(program["gc_ns"], 600'000'000);
-  EXPECT_EQ(program["heaps_rising"], 0) << "a second does not say it";
+  EXPECT_EQ(program["heaps_rising"], nullptr) << "a second does not say it";
   EXPECT_EQ(program["max_heap_words"], 180 * mb);
 }
 

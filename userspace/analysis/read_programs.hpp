@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Of which processes events were read: what they would tell of the others is unknown.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+
+#include "stream/registry.hpp"
+
+namespace rtev {
+
+enum class EventsRead : std::uint8_t {
+  yes,     ///< or they would have been if it had written any
+  off,     ///< it has no ring, or has paused its events: they are off
+  unread,  ///< it has a ring, which is not read
+};
+EventsRead events_read(const ProcessInfo& process);
+
+/// How many processes there were by that.
+struct ReadPrograms {
+  std::uint64_t read = 0, off = 0, unread = 0;  ///< the last two without those that ended
+  std::uint64_t ended = 0;                      ///< of which nothing was read: most are forks that ran another program
+
+  void add(EventsRead events, bool has_ended) {
+    ++(events == EventsRead::yes ? read : has_ended ? ended : events == EventsRead::off ? off : unread);
+  }
+  /// There were some, and nothing was read of any.
+  bool is_none() const { return read == 0 && off + unread + ended > 0; }
+};
+
+/// Of none of them: "events of the program are off; --enable switches them on, --ringless traces without".
+std::string why_none_read(const ReadPrograms& programs);
+/// The same of some of them, as a sentence; else nothing.
+std::string why_some_unread(const ReadPrograms& programs);
+
+/// Counts them. A fold over the stream. Memory is bounded. One thread.
+class ReadProgramCount {
+ public:
+  /// Ignores all but events of processes.
+  void add(const Event& event, const Batch& batch, const Registry& registry);
+  ReadPrograms programs(const Registry& registry) const;
+
+ private:
+  static constexpr std::size_t max_running = std::size_t{1} << 16;
+
+  std::unordered_set<ProcessIndex> running_;
+  ReadPrograms ended_;
+};
+
+}  // namespace rtev
