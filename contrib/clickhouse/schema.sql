@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Tables for recordings of many hosts: `rtev` for `-f csv`, `rtev_events` for `-f json`. docs/csv.md and docs/json.md
--- describe the columns. For ClickHouse 18.16 and newer.
+-- describe the columns. Null is what is unknown. For ClickHouse 18.16 and newer.
 
 CREATE TABLE IF NOT EXISTS rtev (
   kind String,
@@ -8,7 +8,7 @@ CREATE TABLE IF NOT EXISTS rtev (
   run Int64,
   label String,
   time_ns Int64,
-  duration_ns Int64,
+  duration_ns Nullable(Int64),
   pid Int32,
   start_ticks Int64,
   comm String,
@@ -18,12 +18,12 @@ CREATE TABLE IF NOT EXISTS rtev (
   ocaml String,
   domain Int32,
   name String,
-  value Int64,
+  value Nullable(Int64),
   unit String,
   state String,
-  on_cpu_ns Int64,
-  runnable_ns Int64,
-  blocked_ns Int64,
+  on_cpu_ns Nullable(Int64),
+  runnable_ns Nullable(Int64),
+  blocked_ns Nullable(Int64),
   -- What counts as a service: the name that it was given, else that of the program's file. Change it to your own rule,
   -- e.g. a part of the path.
   service String MATERIALIZED multiIf(service_name != '', service_name, exe = '', comm, extract(exe, '[^/]*$')),
@@ -35,12 +35,13 @@ CREATE TABLE IF NOT EXISTS rtev (
 PARTITION BY toYYYYMM(toDateTime(intDiv(run, 1000000000)))
 ORDER BY (kind, service, host, run, time_ns);
 
--- A file on its way into `rtev`.
-CREATE TABLE IF NOT EXISTS rtev_staged (
-  kind String, host String, run Int64, label String, time_ns Int64, duration_ns Int64, pid Int32, start_ticks Int64,
+-- A file on its way into `rtev`. Numbers that may be unknown are texts, as not all versions read them as null.
+DROP TABLE IF EXISTS rtev_staged;
+CREATE TABLE rtev_staged (
+  kind String, host String, run Int64, label String, time_ns Int64, duration_ns String, pid Int32, start_ticks Int64,
   comm String, exe String, service_name String,
-  service_version String, ocaml String, domain Int32, name String, value Int64, unit String, state String,
-  on_cpu_ns Int64, runnable_ns Int64, blocked_ns Int64
+  service_version String, ocaml String, domain Int32, name String, value String, unit String, state String,
+  on_cpu_ns String, runnable_ns String, blocked_ns String
 ) ENGINE = Log;
 
 -- One event of the stream a row. Keys of JSON lines that have no column here are left out: add those that you need

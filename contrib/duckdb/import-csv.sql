@@ -2,7 +2,9 @@
 -- Loads the table in the variable `file`, unless its recording is there already.
 CREATE OR REPLACE TEMP TABLE staged AS
 SELECT * FROM read_csv(getvariable('file'), header = true, auto_detect = false, delim = ',', quote = '"', escape = '"',
-  new_line = '\n', nullstr = '\N', columns = {
+  new_line = '\n', nullstr = '',
+  force_not_null = ['kind', 'host', 'label', 'comm', 'exe', 'service_name', 'service_version', 'ocaml', 'name', 'unit',
+    'state'], columns = {
     kind: 'VARCHAR', host: 'VARCHAR', run: 'BIGINT', label: 'VARCHAR', time_ns: 'BIGINT', duration_ns: 'BIGINT',
     pid: 'INTEGER', start_ticks: 'BIGINT', comm: 'VARCHAR', exe: 'VARCHAR',
     service_name: 'VARCHAR', service_version: 'VARCHAR', ocaml: 'VARCHAR', domain: 'INTEGER',

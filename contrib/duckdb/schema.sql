@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Tables for recordings of many hosts: `rtev` for `-f csv`, `rtev_events` for `-f json`. docs/csv.md and docs/json.md
--- describe the columns.
+-- describe the columns. Null is what is unknown.
 
 -- What counts as a service: the name that it was given, else that of the program's file. Change it to your own rule, e.g.
 -- a part of the path.
@@ -13,7 +13,7 @@ CREATE TABLE IF NOT EXISTS rtev (
   run BIGINT NOT NULL,
   label VARCHAR NOT NULL,
   time_ns BIGINT NOT NULL,
-  duration_ns BIGINT NOT NULL,
+  duration_ns BIGINT,
   pid INTEGER NOT NULL,
   start_ticks BIGINT NOT NULL,
   comm VARCHAR NOT NULL,
@@ -23,12 +23,12 @@ CREATE TABLE IF NOT EXISTS rtev (
   ocaml VARCHAR NOT NULL,
   domain INTEGER NOT NULL,
   name VARCHAR NOT NULL,
-  value BIGINT NOT NULL,
+  value BIGINT,
   unit VARCHAR NOT NULL,
   state VARCHAR NOT NULL,
-  on_cpu_ns BIGINT NOT NULL,
-  runnable_ns BIGINT NOT NULL,
-  blocked_ns BIGINT NOT NULL,
+  on_cpu_ns BIGINT,
+  runnable_ns BIGINT,
+  blocked_ns BIGINT,
   service VARCHAR NOT NULL,
   release VARCHAR NOT NULL,  -- the label, or without one the version of the service
   time TIMESTAMP_NS NOT NULL

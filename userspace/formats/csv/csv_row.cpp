@@ -66,8 +66,13 @@ void CsvWriter::set_run(const RunHeader& header) {
 }
 
 void CsvWriter::add(const CsvRow& row) {
-  out_.add(row.kind, std::string_view(run_), csv_number(row.begin_ns + offset_ns_), ',', csv_number(row.duration_ns),
-           ',', row.process.pid, ',', csv_number(row.process.start_ticks), ',');
+  const auto add_known = [&](const std::optional<std::int64_t>& number) {
+    if (number) out_.add(*number);
+    out_.add(',');
+  };
+  out_.add(row.kind, std::string_view(run_), csv_number(row.begin_ns + offset_ns_), ',');
+  add_known(row.duration_ns.transform(csv_number));
+  out_.add(row.process.pid, ',', csv_number(row.process.start_ticks), ',');
   const CsvProcess& process = row.process;
   for (const std::string_view text : {process.comm, process.exe, process.service, process.version, process.ocaml}) {
     add_csv_field(out_, text);
@@ -75,8 +80,11 @@ void CsvWriter::add(const CsvRow& row) {
   }
   out_.add(row.domain, ',');
   add_csv_field(out_, row.name);
-  out_.add(',', row.value, ',', row.unit, ',', row.state, ',', csv_number(row.time.on_cpu), ',',
-           csv_number(row.time.runnable), ',', csv_number(row.time.blocked()));
+  out_.add(',');
+  add_known(row.value);
+  out_.add(row.unit, ',', row.state, ',');
+  if (!row.time) return out_.add(",,");
+  out_.add(csv_number(row.time->on_cpu), ',', csv_number(row.time->runnable), ',', csv_number(row.time->blocked()));
 }
 
 }  // namespace rtev

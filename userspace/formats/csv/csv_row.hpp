@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,18 +22,19 @@ struct CsvProcess {
   std::string_view comm{}, exe{}, service{}, version{}, ocaml{};  ///< service, version: see ServiceIdentity
 };
 
-/// Numbers beyond INT64_MAX are written as INT64_MAX: databases refuse greater ones.
+/// Numbers beyond INT64_MAX are written as INT64_MAX: databases refuse greater ones. What is unknown is empty.
 struct CsvRow {
   std::string_view kind{};
   std::uint64_t begin_ns = 0;  ///< CLOCK_MONOTONIC
-  std::uint64_t duration_ns = 0;
+  std::optional<std::uint64_t> duration_ns = 0;
   CsvProcess process{};
   std::int32_t domain = -1;  ///< -1: none, or unknown
   std::string_view name{};   ///< any bytes
-  std::int64_t value = 0;
+  std::optional<std::int64_t> value = 0;
   std::string_view unit{};   ///< of the value
   std::string_view state{};  ///< how it ended
-  TimeSplit time{};          ///< of the duration; what is unknown is in no column
+  /// Of the duration; what is unknown is in no column.
+  std::optional<TimeSplit> time = TimeSplit{};
 };
 
 /// The greatest number that a column holds, at most.

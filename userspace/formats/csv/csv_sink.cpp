@@ -33,8 +33,17 @@ std::string_view phase_of(const DomainLife& domain, std::uint16_t phase, std::st
 }
 
 /// What is known of a length that has no end: until the domain ended it lasted.
-std::uint64_t known_ns(const PhaseEnd& phase, Unfinished reason) {
-  return reason == Unfinished::ended ? phase.end_ns - phase.begin_ns : 0;
+std::optional<std::uint64_t> known_ns(const PhaseEnd& phase, Unfinished reason) {
+  return reason == Unfinished::ended ? std::optional(phase.end_ns - phase.begin_ns) : std::nullopt;
+}
+
+/// Nothing if all of it is unknown.
+std::optional<TimeSplit> known_time(const TimeSplit& time) {
+  return time.unknown > 0 && time.unknown == time.total() ? std::nullopt : std::optional(time);
+}
+
+std::optional<std::int64_t> known_bytes(std::uint64_t bytes) {
+  return bytes == 0 ? std::nullopt : std::optional(csv_number(bytes));
 }
 
 /// "exit 0", "signal 9", "exec", "unknown".
@@ -56,7 +65,7 @@ CsvSink::CsvSink(Output& output, std::string label)
     : LineSink(output),
       writer_(out_, std::move(label)),
       spans_({.pattern = "*", .on_span = [this](const SpanEnd& end) { add_span(end); }}),
-      stats_({.on_unlisted = [this](const ProcessStats& process) { add_figures(process); }}) {}
+      stats_({.on_unlisted = [this](const ProcessStats& process) { add_figures(process, false); }}) {}
 
 void CsvSink::header(const RunHeader& header) {
   header_ = header;
@@ -82,7 +91,7 @@ void CsvSink::summary(const RunSummary& summary, const Registry& registry) {
   finder_.finish(now_ns_);
   spans_.summary(summary, registry);
   stats_.summary(summary, registry);
-  for (const ProcessStats& process : stats_.report(registry).processes) add_figures(process);
+  for (const ProcessStats& process : stats_.report(registry).processes) add_figures(process, !summary.complete);
   for (const auto& [index, image] : images_) {
     // A late event of a process that has its row already.
     if (image.how.empty() && registry.process(index).ended) continue;
@@ -139,7 +148,7 @@ void CsvSink::add_image(ProcessIndex index, const Image& image, std::uint64_t en
          .duration_ns = length_ns,
          .process = process,
          .name = image.how,
-         .value = csv_number(info.max_rss_bytes),
+         .value = known_bytes(info.max_rss_bytes),
          .unit = "bytes",
          .state = state});
   if (image.waited_ns == 0) return;
@@ -264,6 +273,7 @@ void CsvSink::on_phase_dropped(const DomainLife& domain, const PhaseEnd& phase, 
          .process = process_of(registry_->process(domain.process)),
          .domain = domain.domain,
          .name = phase_of(domain, phase.phase, scratch_),
+         .value = std::nullopt,
          .unit = nanoseconds,
          .state = to_string(reason)});
 }
@@ -278,7 +288,7 @@ void CsvSink::on_pause_end(const DomainLife& domain, const PhaseEnd& root) {
          .value = csv_number(phases_[domain.key()].pause_own_ns),
          .unit = nanoseconds,
          .state = done,
-         .time = meters_.end(domain, root).value_or(TimeSplit{})});
+         .time = meters_.end(domain, root).and_then(known_time)});
 }
 
 void CsvSink::on_pause_dropped(const DomainLife& domain, const PhaseEnd& root, Unfinished reason) {
@@ -289,8 +299,10 @@ void CsvSink::on_pause_dropped(const DomainLife& domain, const PhaseEnd& root, U
          .process = process_of(registry_->process(domain.process)),
          .domain = domain.domain,
          .name = phase_of(domain, root.phase, scratch_),
+         .value = std::nullopt,
          .unit = nanoseconds,
-         .state = to_string(reason)});
+         .state = to_string(reason),
+         .time = std::nullopt});
 }
 
 void CsvSink::on_thread_interval(const ThreadInterval& interval) {
@@ -311,62 +323,67 @@ void CsvSink::on_thread_interval(const ThreadInterval& interval) {
          .state = interval.preempted_by ? "preempted"
                   : interval.woken_by   ? "woken"
                                         : "unknown",
-         .time = {.runnable = length_ns}});
+         .time = TimeSplit{.runnable = length_ns}});
 }
 
 void CsvSink::add_span(const SpanEnd& end) {
   const Span& span = end.span;
+  const bool is_known = !end.unfinished.has_value();
   write({.kind = "span",
          .begin_ns = span.begin_ns,
-         .duration_ns = span.length_ns(),
+         .duration_ns = is_known ? std::optional(span.length_ns()) : std::nullopt,
          .process = process_of(registry_->process(end.process)),
          .domain = span.domain,
          .name = end.name,
-         .value = csv_number(span.paused_ns),
+         .value = known_count(span.paused_ns, !is_known || header_.not_recorded.has_phases()).transform(csv_number),
          .unit = nanoseconds,
          .state = end.unfinished ? to_string(*end.unfinished) : done,
-         .time = {.on_cpu = span.time.code + span.time.gc,
-                  .runnable = span.time.no_cpu,
-                  .sleeping = span.time.domains + span.time.blocked}});
+         .time = is_known ? known_time({.on_cpu = span.time.code + span.time.gc,
+                                        .runnable = span.time.no_cpu,
+                                        .sleeping = span.time.domains + span.time.blocked,
+                                        .unknown = span.time.unknown})
+                          : std::nullopt});
 }
 
-/// Those that are 0 are left out.
-void CsvSink::add_figures(const ProcessStats& process) {
+/// Those that are 0 are left out. `truncated`: what was lost is unknown.
+void CsvSink::add_figures(const ProcessStats& process, bool truncated) {
   const StatsFigures& figures = process.figures;
   CsvRow row{
       .kind = "figure",
       .begin_ns = process.begin_ns,
-      .duration_ns = figures.wall().value_or(0),
+      .duration_ns = figures.wall(),
       .process = {.pid = process.pid,
                   .start_ticks = process.start_ticks,
                   .comm = process.comm,
                   .exe = process.exe,
                   .ocaml = process.runtime == ocaml_runtime ? std::string_view(process.version) : std::string_view()}};
-  const auto add = [&](std::string_view name, std::uint64_t value, std::string_view unit = {}) {
+  const auto add = [&](std::string_view name, const std::optional<std::uint64_t>& value, std::string_view unit = {}) {
     if (value == 0) return;
     row.name = name;
-    row.value = csv_number(value);
+    row.value = value.transform(csv_number);
     row.unit = unit;
     write(row);
   };
-  add("domain_ns", figures.domain_time().value_or(0), nanoseconds);
-  add("cpu_ns", figures.cpu_ns.value_or(0), nanoseconds);
-  add("gc_ns", figures.gc_ns, nanoseconds);
-  add("gc_cpu_ns", figures.gc_cpu_ns, nanoseconds);
-  add("minor_collections", figures.minor_collections);
-  add("major_slices", figures.major_slices);
-  add("major_cycles", figures.major_cycles);
-  add("compactions", figures.compactions);
-  add("minor_words", figures.minor_words, words);
-  add("promoted_words", figures.promoted_words, words);
-  add("major_words", figures.major_words.value_or(0), words);
-  for (std::size_t i = 0; i < figures.explicit_calls.size(); ++i) add(explicit_phases()[i], figures.explicit_calls[i]);
-  for (std::size_t i = 0; i < figures.triggers.size(); ++i) add(trigger_counters()[i], figures.triggers[i]);
-  add("user_events", figures.user_events);
-  add("events", figures.events);
-  add("losses", figures.losses);
-  add("lost_words", figures.lost_words, words);
-  add("lower_bound", figures.missing.any() ? 1 : 0);
+  add("domain_ns", figures.domain_time(), nanoseconds);
+  add("cpu_ns", figures.cpu_ns, nanoseconds);
+  add("gc_ns", figures.of_phases(figures.gc_ns), nanoseconds);
+  add("gc_cpu_ns", figures.known_gc_cpu(), nanoseconds);
+  add("minor_collections", figures.known_minor_collections());
+  add("major_slices", figures.of_phases(figures.major_slices));
+  add("major_cycles", figures.of_phases(figures.major_cycles));
+  add("compactions", figures.of_phases(figures.compactions));
+  add("minor_words", figures.of_counters(figures.minor_words), words);
+  add("promoted_words", figures.of_counters(figures.promoted_words), words);
+  add("major_words", figures.major_words, words);
+  for (std::size_t i = 0; i < figures.explicit_calls.size(); ++i)
+    add(explicit_phases()[i], figures.of_phases(figures.explicit_calls[i]));
+  for (std::size_t i = 0; i < figures.triggers.size(); ++i)
+    add(trigger_counters()[i], figures.of_counters(figures.triggers[i]));
+  add("user_events", figures.known_user_events());
+  add("events", figures.known_events());
+  add("losses", figures.of_losses(figures.losses, truncated));
+  add("lost_words", figures.of_losses(figures.lost_words, truncated), words);
+  add("lower_bound", figures.of_losses(figures.missing.any() ? 1 : 0, truncated));
 
   CsvRow heap = row;
   heap.kind = "heap";
@@ -384,10 +401,10 @@ void CsvSink::add_figures(const ProcessStats& process) {
   for (const DomainStats& domain : process.domains)
     write({.kind = "domain",
            .begin_ns = domain.begin_ns,
-           .duration_ns = domain.figures.wall().value_or(0),
+           .duration_ns = domain.figures.wall(),
            .process = row.process,
            .domain = domain.domain,
-           .value = csv_number(domain.figures.gc_ns),
+           .value = domain.figures.of_phases(domain.figures.gc_ns).transform(csv_number),
            .unit = nanoseconds,
            .state = domain.ended ? "ended" : "running"});
 }
@@ -396,17 +413,18 @@ void CsvSink::add_figures(const ProcessStats& process) {
 void CsvSink::add_run(const RunSummary& summary, const Registry& registry) {
   CsvRow row{.kind = "figure", .begin_ns = header_.begin_ns()};
   row.duration_ns = now_ns_ - std::min(now_ns_, row.begin_ns);
-  const auto add = [&](std::string_view name, std::uint64_t value) {
+  const auto add = [&](std::string_view name, const std::optional<std::uint64_t>& value) {
     if (value == 0) return;
     row.name = name;
-    row.value = csv_number(value);
+    row.value = value.transform(csv_number);
     write(row);
   };
+  const auto known = [&](std::uint64_t count) { return known_count(count, !summary.complete); };
   for (const RunSummary::Drop& drop : summary.drops) add(scratch_ = "dropped_" + drop.kind, drop.count);
-  add("rings_missed", summary.rings_missed);
+  add("rings_missed", known(summary.rings_missed));
   add("late", summary.late);
-  add("forced", summary.forced);
-  add("tracer_cpu_ns", summary.own_cpu_ns);
+  add("forced", known(summary.forced));
+  add("tracer_cpu_ns", known_count(summary.own_cpu_ns, true));
   row.kind = "run";
   row.name = header_.version;
   row.value = csv_number(registry.process_count());

@@ -69,7 +69,7 @@ class CsvSink final : public LineSink, private PauseListener, private ThreadObse
   void add_ring_event(const Event& event, const Batch& batch);
   void add_loss(const Event& event, const Loss& loss);
   void add_span(const SpanEnd& end);
-  void add_figures(const ProcessStats& process);
+  void add_figures(const ProcessStats& process, bool truncated);
   void add_run(const RunSummary& summary, const Registry& registry);
   void add_image(ProcessIndex index, const Image& image, std::uint64_t end_ns, std::string_view state);
   Image& see(ProcessIndex index, std::int32_t pid, std::uint64_t time_ns);
