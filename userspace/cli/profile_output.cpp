@@ -46,7 +46,7 @@ int run_profile(const AnalysisOptions& options, const Invocation& invocation, Pr
     has_samples = found.shown(found.all).samples > 0;
     if (!file) return report_text(found);
     if (!has_samples && !options.quiet) say(report_text(found));
-    return profile_file(found, *file);
+    return has_samples ? profile_file(found, *file) : std::string();
   });
   return status == exit_ok && !options.input.empty() && !has_samples ? exit_failure : status;
 }

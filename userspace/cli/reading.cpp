@@ -22,20 +22,23 @@
 namespace rtev::cli {
 namespace {
 
-/// Begins the file with the stream, and writes the report after the summary, while the registry still has the
-/// processes' names.
+/// Writes the report after the summary, while the registry still has the processes' names. Only then the file begins:
+/// without a report, a new one is removed. With an empty function the sink writes, from the begin of the stream on.
 class ReportAtEnd final : public ForwardingSink {
  public:
   ReportAtEnd(Sink& sink, FdOutput& output, const std::function<std::string(const Registry&)>& report)
       : ForwardingSink(sink), output_(output), report_(report) {}
 
   void header(const RunHeader& header) override {
-    output_.begin();
+    if (!report_) output_.begin();
     sink_.header(header);
   }
   void summary(const RunSummary& summary, const Registry& registry) override {
     sink_.summary(summary, registry);
-    output_.write(report_(registry));
+    const std::string text = report_ ? report_(registry) : std::string();
+    if (text.empty()) return;
+    output_.begin();
+    output_.write(text);
   }
 
  private:

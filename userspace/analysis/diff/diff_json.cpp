@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "analysis/diff/diff_report.hpp"
 #include "analysis/report_json.hpp"
 #include "base/enum_names.hpp"
@@ -46,7 +48,8 @@ void add_figure(JsonWriter& json, const DiffFigure& figure) {
     json.member("a", figure.a);
     json.member("b", figure.b);
     json.member("ratio", figure.ratio());
-    json.member("p", figure.p);
+    // Numbers have six decimals, and nothing is impossible.
+    json.member("p", figure.p.transform([](double p) { return std::max(p, 1e-6); }));
     json.member("verdict", to_string(figure.verdict));
   });
 }

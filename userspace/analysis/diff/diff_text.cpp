@@ -145,7 +145,8 @@ class Report {
       table.cell(value_text(figure.unit, figure.a));
       table.cell(value_text(figure.unit, figure.b));
       table.cell(change_text(figure));
-      if (report_.full) table.cell(figure.p ? fmt::format("{:.2g}", *figure.p) : "-");
+      constexpr double least_p = 1e-4;
+      if (report_.full) table.cell(!figure.p ? "-" : *figure.p < least_p ? "<1e-4" : fmt::format("{:.2g}", *figure.p));
     }
     if (rows > 0) {
       out.add('\n');

@@ -83,7 +83,7 @@ class AllocsText {
     for (std::size_t i = 0; i < count; ++i) {
       const SampleValue& self = rows[i].self[0];
       table.row();
-      table.cell(fmt::format("{}", Percent{self.weight, report_.all[0].weight}));
+      table.cell(report_.has_few() ? "-" : fmt::format("{}", Percent{self.weight, report_.all[0].weight}));
       if (has_bytes) table.cell(fmt::format("{}", Size{self.weight}));
       table.cell(self.samples);
       table.cell(function_cell(tree_, rows[i].place, width(site_width)));

@@ -37,7 +37,7 @@ class Tree {
     constexpr std::ptrdiff_t max_inner = 2;
     if (last != nodes.begin() && nodes.end() - last > max_inner) nodes.erase(last + max_inner, nodes.end());
     const std::size_t outer = nodes.size() > max_lines ? nodes.size() - max_lines + 1 : 0;
-    if (outer > 0) print(out_, "{:>5}  … {} callers (--full)\n", Percent{total(nodes.front()), whole_weight()}, outer);
+    if (outer > 0) print(out_, "{:>5}  … {} callers (--full)\n", share(nodes.front()), outer);
     for (const Index node : nodes | std::views::drop(outer)) line(node, 0);
   }
 
@@ -94,6 +94,12 @@ class Tree {
   std::uint64_t total(Index node) const { return report_.shown(tree_.nodes()[node].total).weight; }
   std::uint64_t self(Index node) const { return report_.shown(tree_.nodes()[node].self).weight; }
 
+  /// Of few samples how many these are.
+  std::string share(Index node) const {
+    if (report_.has_few()) return fmt::format("{}", Grouped{report_.shown(tree_.nodes()[node].total).samples});
+    return fmt::format("{}", Percent{total(node), whole_weight()});
+  }
+
   Index heaviest(Index node) const {
     Index found = CallTree::root;
     for (const Index child : tree_.children(node)) {
@@ -104,7 +110,7 @@ class Tree {
 
   void line(Index node, std::size_t indent) {
     constexpr std::size_t before = 7, after = 40;
-    print(out_, "{:>5}  {:{}}{}\n", Percent{total(node), whole_weight()}, "", indent,
+    print(out_, "{:>5}  {:{}}{}\n", share(node), "", indent,
           PlaceName{tree_, tree_.nodes()[node].place, max_columns - before - after - indent});
   }
 

@@ -45,7 +45,9 @@ class ProfileText {
 
   void line(std::string_view text) { out_.add(std::string_view(folded(text, 0, 0)), '\n'); }
   std::uint64_t whole(SampleSide side) const { return report_.all[static_cast<std::size_t>(side)].weight; }
+  /// Of few samples how many these are.
   std::string share(const SampleValue& value, const SampleValue& of) const {
+    if (report_.has_few()) return fmt::format("{}", Grouped{value.samples});
     return fmt::format("{}", Percent{value.weight, of.weight});
   }
   std::string_view what() const { return report_.kind == SampleKind::off_cpu ? "time off CPU" : "CPU time"; }

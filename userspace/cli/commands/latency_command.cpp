@@ -87,7 +87,7 @@ int run_latency(const LatencyCommandOptions& options, const Invocation& invocati
                    .max_bytes = options.memory_limit / 4},
                   **output);
   // It writes its reports itself, also before the end.
-  return analyse(options, invocation, latency, **output, [](const Registry&) { return std::string(); });
+  return analyse(options, invocation, latency, **output, {});
 }
 
 }  // namespace

@@ -84,10 +84,15 @@ class FlameGraph {
   std::string sentence() const {
     const SampleValue& all = report_.shown(report_.all);
     if (all.samples == 0) return "no samples";
-    return fmt::format("{} is {}. {} in {} stand for {}.",
-                       Percent{report_.shown(report_.hottest.value).weight, all.weight}, where_hottest(report_),
-                       Counted{all.samples, "sample", "samples"}, Duration{report_.end_ns - report_.start_ns},
-                       Weight{report_.unit, all.weight});
+    TextBuffer text;
+    if (report_.has_few()) {
+      add_few(text, report_);
+    } else {
+      print(text, "{} is ", Percent{report_.shown(report_.hottest.value).weight, all.weight});
+    }
+    print(text, "{}. {} in {} stand for {}.", where_hottest(report_), Counted{all.samples, "sample", "samples"},
+          Duration{report_.end_ns - report_.start_ns}, Weight{report_.unit, all.weight});
+    return std::string(text.text());
   }
 
   /// Without what is too narrow to be seen.
