@@ -301,7 +301,7 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
              *memory >= no_limit ? "no limit" : megabytes(*memory) + " left",
              "raise the limit of the group (memory.max)");
   else
-    list.add(EnableResult::no_answer, "memory of its control group", false, "/sys/fs/cgroup did not answer",
+    list.add(EnableResult::no_answer, group_answer, false, "/sys/fs/cgroup did not answer",
              "try again: another user may have locked a directory there");
   requirements.list = list.take();
   return requirements;

@@ -23,6 +23,8 @@ struct Requirement {
 
 /// Requirement::what of the one that no file has the ring's name.
 inline constexpr const char* free_name = "name of the ring";
+/// Of the one that somebody keeps locked what says how much memory its control group has left.
+inline constexpr const char* group_answer = "answer of its control group";
 
 struct Requirements {
   std::vector<Requirement> list{};

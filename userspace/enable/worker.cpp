@@ -172,7 +172,8 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   Requirements requirements = requirements_of(*target);
   const Requirement* const missing = requirements.missing();
   // A child of a program whose events are on may be making its ring.
-  if (missing != nullptr && missing->what == free_name && take_later(request, times)) return;
+  const bool may_pass = missing != nullptr && (missing->what == free_name || missing->what == group_answer);
+  if (may_pass && take_later(request, times)) return;
   if (missing != nullptr || request.task == Task::check) {
     const Refused refused = missing != nullptr ? refusal_of(*missing) : Refused{.result = EnableResult::done};
     EnableAnswer answer = answer_to(request, *target, refused.result);
