@@ -181,11 +181,6 @@ TEST_F(ProfileTest, SpansEndWithTheirProcess) {
   EXPECT_EQ(report().groups.at(0).name, "outside of user spans");
 }
 
-TEST_F(ProfileTest, WithoutStacksThereIsAHint) {
-  make({.input = "trace.fxt"});
-  EXPECT_THAT(profile_text(report()), HasSubstr("record with --stacks\n"));
-}
-
 TEST_F(ProfileTest, DroppedSamplesOfAnotherKindDoNotCount) {
   feed(Events(0).add_record(50, EventKind::lost, Loss{.words = 30, .from_ns = 40, .to_ns = 50},
                             static_cast<std::uint16_t>(LossReason::sleep_samples), sample_stream));
