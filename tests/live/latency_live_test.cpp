@@ -164,9 +164,13 @@ TEST_F(LatencyLive, IntervalsReportSpansThatEndedInThem) {
     const auto ends_in = [&](std::uint64_t begin) {
       return [=](const PhaseSpan& span) { return span.end >= begin && span.end < to; };
     };
+    before = to;
+    if (so_far["all"].is_null()) {
+      EXPECT_EQ(lengths_of(pauses, ends_in(0)).size(), 0u) << "unknown, although a ring was read";
+      continue;
+    }
     EXPECT_EQ(difference(interval["all"], lengths_of(pauses, ends_in(from))), "");
     EXPECT_EQ(difference(so_far["all"], lengths_of(pauses, ends_in(0))), "");
-    before = to;
   }
   EXPECT_EQ(all.back()["report"], "run");
   EXPECT_EQ(difference(all.back()["all"], lengths_of(pauses)), "");
