@@ -96,7 +96,13 @@ std::string no_events_message(std::string_view command, const Registry& registry
 }
 
 std::string aborted_message(std::uint64_t programs, std::string_view command, std::string_view ring_directory) {
-  if (programs == 0 || ring_directory.empty()) return {};
+  if (programs == 0) return {};
+  if (ring_directory.empty())
+    return fmt::format(
+        "rtev-bpf: {} aborted (SIGABRT) without a ring. OCaml does so where it cannot create one in the directory of "
+        "OCAML_RUNTIME_EVENTS_DIR, else in the working directory, and says why\n"
+        "hint: set it to a directory that {} can write to\n",
+        Counted{programs, "OCaml program", "OCaml programs"}, programs == 1 ? "the program" : "all of them");
   return fmt::format(
       "rtev-bpf: {} aborted (SIGABRT) without a ring. OCaml does so where it cannot create one in {}, and says why\n"
       "hint: programs of other users than {}'s, and with other roots (chroot, container), need another directory: set "

@@ -54,7 +54,8 @@ std::string interrupted_message(std::string_view command);
 /// The command has ended and had no events. The reason, if it is certain.
 std::string no_events_message(std::string_view command, const Registry& registry);
 
-/// That many programs aborted as OCaml does where it cannot create a ring in the directory.
+/// That many programs aborted as OCaml does where it cannot create a ring in the directory. `ring_directory`: empty if
+/// the user chose it.
 std::string aborted_message(std::uint64_t programs, std::string_view command, std::string_view ring_directory);
 
 /// The command goes on after the tracer was asked to end three times.

@@ -149,7 +149,7 @@ int trace_without_bpf(const TraceOptions& options, const Invocation& invocation,
                           },
                           tracing.sink, tracing.output, stop),
                       .follow = [](std::int32_t) { return Result<void>(); },
-                      .explain_end = [](const Command*) {},
+                      .explain_end = [](const Command*) { return false; },
                       .end = [] {}});
 }
 

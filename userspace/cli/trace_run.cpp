@@ -192,13 +192,14 @@ int run_session(TraceRun run) {
     until.on_signal = [&](int signal_number) { forward(*command, signal_number, run.stop.from_terminal()); };
   }
   session.run(until);
-  if (!options.quiet) run.explain_end(traces_others ? nullptr : command);
+  const bool is_explained = !options.quiet && run.explain_end(traces_others ? nullptr : command);
   const bool has_seen_none = std::ranges::empty(session.registry().processes());
   const bool found_everything = session.found_everything();
   std::string no_events;
   // Otherwise a command may have events that were not traced.
   const bool is_full = run.tracing.is_full && run.tracing.is_full();
-  if (!traces_others && !run.tracing.output.error() && !is_full && !options.duration && options.names.empty())
+  if (!traces_others && !is_explained && !run.tracing.output.error() && !is_full && !options.duration &&
+      options.names.empty())
     no_events = no_events_message(command->arguments().front(), session.registry());
   run.session.reset();
   run.end();

@@ -62,10 +62,11 @@ struct TraceRun {
   StopSignal& stop;
   std::optional<int> ready_fd;
   std::vector<NeededProcess> needed;
-  std::unique_ptr<LiveSession> session;                     ///< null: interrupted before it began
-  std::function<Result<void>(std::int32_t pid)> follow;     ///< traces CMD and its descendants
-  std::function<void(const Command* command)> explain_end;  ///< says what went wrong, apart from losses
-  std::function<void()> end;                                ///< called without the session, before CMD is waited for
+  std::unique_ptr<LiveSession> session;                  ///< null: interrupted before it began
+  std::function<Result<void>(std::int32_t pid)> follow;  ///< traces CMD and its descendants
+  /// Says what went wrong, apart from losses. True if it said why programs of the command have no ring.
+  std::function<bool(const Command* command)> explain_end;
+  std::function<void()> end;  ///< called without the session, before CMD is waited for
 };
 
 /// Runs it to its end, and CMD too. Returns the exit status.

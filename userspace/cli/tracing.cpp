@@ -61,17 +61,19 @@ LiveOptions live_options(const TraceOptions& options, const Invocation& invocati
   return live;
 }
 
-/// What went wrong or needs an explanation, apart from losses.
-void explain_end(const LiveSources& sources, const Command* command) {
+/// See TraceRun::explain_end.
+bool explain_end(const LiveSources& sources, const Command* command) {
   const kernel::UprobeManager::Figures probes = sources.probes().figures();
   say(missing_probes_message(
       {.binaries = probes.failed, .functions = probes.skipped, .last_error = probes.last_error}));
   say(slow_detach_message(probes.slow_to_detach));
   if (sources.ringless() != nullptr) say(sources.ringless()->unprobed().text());
   if (sources.enabling() != nullptr) say(sources.enabling()->failure_text());
-  if (command != nullptr)
-    say(aborted_message(sources.discovery().exits().aborted_without_ring(), command->arguments().front(),
-                        command->ring_directory()));
+  if (command == nullptr) return false;
+  const std::string aborted = aborted_message(sources.discovery().exits().aborted_without_ring(),
+                                              command->arguments().front(), command->ring_directory());
+  say(aborted);
+  return !aborted.empty();
 }
 
 /// A signal that waits keeps the kernel from loading programs (EAGAIN), which takes seconds on a busy host. So while
@@ -180,7 +182,7 @@ int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, co
                           },
                           tracing.sink, tracing.output, stop),
                       .follow = [&sources](std::int32_t pid) { return sources->follow(pid); },
-                      .explain_end = [&sources](const Command* ended) { explain_end(*sources, ended); },
+                      .explain_end = [&sources](const Command* ended) { return explain_end(*sources, ended); },
                       .end = end});
 }
 

@@ -99,8 +99,10 @@ bool is_found(const std::string& name) {
 std::unexpected<Error> cannot_run_error(int code, const std::string& name) {
   const bool is_path = name.contains('/');
   std::string hint = "check whether it is a program for this host";
+  std::error_code ignored;
   if (code == EACCES) {
-    hint = "let this user execute it (chmod +x) and enter its directory";
+    hint = std::filesystem::is_directory(name, ignored) ? "it is a directory: name a program in it"
+                                                        : "let this user execute it (chmod +x) and enter its directory";
   } else if (code == ENOENT && is_found(name)) {
     hint = "its interpreter is missing: see its first line (#!), or what file " + name + " says";
   } else if (code == ENOENT) {
