@@ -13,7 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <utility>
 
 #include "base/capabilities.hpp"
 #include "base/proc_files.hpp"
@@ -27,6 +31,42 @@ constexpr int child_timeout_ms = 1000;
 
 std::atomic<int> unanswered = 0;
 
+/// Children that did not answer, and have not ended since: each is a task of this service.
+class LeftBehind {
+ public:
+  bool has_room_for(std::uint32_t user, Blame blame) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(children_, [](const Child& child) {
+      pollfd ended{.fd = child.process.get(), .events = POLLIN, .revents = 0};
+      return ::poll(&ended, 1, 0) != 0;
+    });
+    const auto own = std::ranges::count_if(
+        children_, [&](const Child& child) { return child.user == user && child.blame == blame; });
+    return own < most_of_user && children_.size() < most;
+  }
+  void add(std::uint32_t user, Blame blame, UniqueFd process) {
+    const std::lock_guard lock(mutex_);
+    children_.push_back({.user = user, .blame = blame, .process = std::move(process)});
+  }
+
+ private:
+  static constexpr std::ptrdiff_t most_of_user = 2;
+  static constexpr std::size_t most = 32;  // the agent's unit has 128 tasks
+
+  struct Child {
+    std::uint32_t user;
+    Blame blame;  ///< where others are to blame, the user's other work goes on
+    UniqueFd process;
+  };
+  std::mutex mutex_;
+  std::vector<Child> children_;
+};
+
+LeftBehind& left_behind() {
+  static LeftBehind all;
+  return all;
+}
+
 bool is_own_user_namespace(std::uint64_t inode) {
   struct stat own{};
   const UniqueFd file = open_proc("/proc/self/ns/user", O_RDONLY);
@@ -35,8 +75,9 @@ bool is_own_user_namespace(std::uint64_t inode) {
 
 }  // namespace
 
-std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::function<helper::Message()>& work,
-                                            Blame blame) {
+std::optional<helper::Message> run_in_child(std::uint32_t user, std::vector<int> kept,
+                                            const std::function<helper::Message()>& work, Blame blame) {
+  if (!left_behind().has_room_for(user, blame)) return std::nullopt;
   auto channel = helper::make_channel();
   if (!channel) return std::nullopt;
   const pid_t child = ::fork();
@@ -53,7 +94,7 @@ std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::fu
     ::_exit(0);
   }
   channel->second.reset();
-  const UniqueFd held(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  UniqueFd held(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
   helper::Message begin;
   bool is_held{held};
   helper::Writer{begin}(is_held);
@@ -63,8 +104,10 @@ std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::fu
   if (::poll(&answered, 1, child_timeout_ms) == 1) answer = helper::receive(channel->first.get(), true);
   ::syscall(SYS_pidfd_send_signal, held.get(), SIGKILL, nullptr, 0);
   ::waitpid(child, nullptr, WNOHANG);  // SIGCHLD is ignored: the kernel forgets it
-  if (!answer && blame == Blame::user) ++unanswered;
-  return answer;
+  if (answer) return answer;
+  if (blame == Blame::user) ++unanswered;
+  if (held) left_behind().add(user, blame, std::move(held));
+  return std::nullopt;
 }
 
 int unanswered_children() {

@@ -17,9 +17,9 @@ enum class Blame : std::uint8_t { user, nobody };
 
 /// Runs `work` in a child process, which has no descriptors of this one but `kept`, and returns its answer. For what
 /// changes the process, or may wait for a file system. Nothing if it takes longer than a second: it is left behind
-/// then.
-std::optional<helper::Message> run_in_child(std::vector<int> kept, const std::function<helper::Message()>& work,
-                                            Blame blame = Blame::user);
+/// then. Nor if two that were left behind for this user (see charged_user()), or 32 of all, have not ended yet.
+std::optional<helper::Message> run_in_child(std::uint32_t user, std::vector<int> kept,
+                                            const std::function<helper::Message()>& work, Blame blame = Blame::user);
 
 /// How often run_in_child() had no answer so far, in this process, for which the user is to blame.
 int unanswered_children();

@@ -102,7 +102,7 @@ std::string megabytes(std::uint64_t bytes) {
 }
 
 /// Of which others can lock the directories, as those of /proc: see own_proc(). Nothing then.
-std::optional<std::uint64_t> memory_of_groups(const std::string& groups) {
+std::optional<std::uint64_t> memory_of_groups(std::uint32_t user, const std::string& groups) {
   std::uint64_t left = 0;
   const auto look = [&] {
     left = enable::memory_left(groups);
@@ -110,7 +110,7 @@ std::optional<std::uint64_t> memory_of_groups(const std::string& groups) {
     helper::Writer{answer}(left);
     return answer;
   };
-  auto answer = run_in_child({}, look, Blame::nobody);
+  auto answer = run_in_child(user, {}, look, Blame::nobody);
   if (!answer) return std::nullopt;
   helper::Reader reader(*answer);
   reader(left);
@@ -258,7 +258,7 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
   }
   const auto [bytes, parts] = ring_size(target, status.threads);
   // What lies on a disk can leave memory again.
-  const auto memory = memory_of_groups(*groups);
+  const auto memory = memory_of_groups(target.users_program().user, *groups);
   const auto memory_needed = [&](const RingPlace& found) {
     return found.is_memory ? bytes + spare_bytes : spare_bytes;
   };

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "base/proc_files.hpp"
+#include "base/subordinate_users.hpp"
 #include "enable/as_program.hpp"
 #include "enable/process_status.hpp"
 #include "enable/safe_path.hpp"
@@ -189,7 +190,7 @@ bool is_done(std::optional<Message> message) {
 
 std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const RingPath& path) {
   const std::string name = ring_name(process);
-  auto message = run_in_child({process.directory().get()}, [&] {
+  auto message = run_in_child(charged_user(process.credentials().user), {process.directory().get()}, [&] {
     RingPlace place;
     if (const UniqueFd directory = open_as_program(process, path, place)) {
       place.is_taken = is_name_taken(directory, name);
@@ -210,7 +211,7 @@ Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& proces
                                  const RingParts& parts) {
   const std::string name = ring_name(process);
   if (name.empty()) return ended();
-  auto message = run_in_child({process.directory().get()}, [&] {
+  auto message = run_in_child(charged_user(process.credentials().user), {process.directory().get()}, [&] {
     RingPlace place;
     UniqueFd directory = open_as_program(process, path, place), file;
     if (directory) {
@@ -245,7 +246,7 @@ Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& proces
 
 RingFile::~RingFile() {
   if (!directory_) return;
-  run_in_child({directory_.get()},
+  run_in_child(charged_user(credentials_.user), {directory_.get()},
                [this] { return answer(remove_as_program(Procfs(), credentials_, directory_, name(), identity_)); });
 }
 
@@ -257,7 +258,7 @@ bool remove_ring_file(const Procfs& procfs, const HeldProcess& process, const st
                       const RingIdentity& ring) {
   const std::filesystem::path place(path);
   const std::string folder = place.parent_path(), name = place.filename();
-  return is_done(run_in_child({process.directory().get()}, [&] {
+  return is_done(run_in_child(charged_user(process.credentials().user), {process.directory().get()}, [&] {
     const UniqueFd root = root_of(process);
     // The kernel names it as this process sees it if both are in one mount namespace: also below a root of the program.
     const UniqueFd own_root(is_own_mount_namespace(process) ? ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/proc_files.hpp"
+#include "base/subordinate_users.hpp"
 #include "enable/as_program.hpp"
 #include "enable/ring_place.hpp"
 #include "inspect/mount_table.hpp"
@@ -83,7 +84,7 @@ void free_removed_rings(const Procfs& procfs, const Target& target) {
   // Without a name it may be the one that is written to: somebody has removed its file.
   if (std::erase_if(removed, [](const Mapping& ring) { return !ring.deleted; }) == 0 || removed.empty()) return;
   removed.resize(std::min(removed.size(), max_freed));
-  run_in_child({process.directory().get()}, [&] {
+  run_in_child(charged_user(process.credentials().user), {process.directory().get()}, [&] {
     std::vector<UniqueFd> held;
     for (const Mapping& ring : removed) {
       UniqueFd file = process.open(fmt::format("map_files/{:x}-{:x}", ring.begin, ring.end).c_str(), O_PATH);

@@ -427,19 +427,17 @@ Requirements Worker::requirements_of(const Target& target) {
   return check_requirements(target, options_.allowed, cost.silent);
 }
 
-/// Looks again at what it takes: the program may have slept for hours since.
-bool Worker::has_all(Program& program, std::uint64_t now_ns) {
+/// Looks again at what it takes: the program may have slept for hours since. Nothing if nothing is missing.
+std::optional<Requirement> Worker::missing_now(Program& program, std::uint64_t now_ns) {
   const bool is_first_attempt = program.window_ns == first_window_ns;
-  if (is_first_attempt && now_ns - program.checked_ns < checked_for_ns) return true;
+  if (is_first_attempt && now_ns - program.checked_ns < checked_for_ns) return std::nullopt;
   program.requirements = requirements_of(*program.target);
   // Once it was tried the file may be its own: its runtime may be about to start the events.
   const auto missing = std::ranges::find_if(program.requirements.list, [&](const Requirement& requirement) {
     return !requirement.is_met && !(program.was_tried && requirement.what == free_name);
   });
   program.checked_ns = monotonic_ns();
-  if (missing == program.requirements.list.end()) return true;
-  refuse(program.request, refusal_of(*missing), program.target.get());
-  return false;
+  return missing == program.requirements.list.end() ? std::nullopt : std::optional(*missing);
 }
 
 bool Worker::has_time_for(std::uint32_t user, std::uint64_t now_ns) const {
@@ -578,7 +576,12 @@ void Worker::attempt(Program& program, std::uint64_t now_ns) {
   const auto events = program.target->events_state();
   if (program.was_tried && events && *events != EventsState::off) return came_on(program, now_ns);
   if (!program.target->is_initialised()) return try_later(program, now_ns);
-  if (!has_all(program, now_ns)) return give_up(program, now_ns);
+  if (const auto missing = missing_now(program, now_ns)) {
+    // Who locks its control group lets go at some time.
+    if (missing->what == group_answer && program.unanswered++ < max_later) return try_later(program, now_ns);
+    refuse(program.request, refusal_of(*missing), program.target.get());
+    return give_up(program, now_ns);
+  }
   if (!program.was_tried) {
     program.begin_ns = now_ns;
     program.tried_ticks = boot_ticks();

@@ -58,6 +58,7 @@ class Worker {
     std::uint64_t window_ns = 0;               ///< of the next attempt, grows
     std::uint64_t thread_pointer = 0;          ///< of the thread that ran; 0: none, a report is waited for
     std::uint64_t checked_ns = 0;              ///< when its requirements were
+    unsigned unanswered = 0;                   ///< how often its control group did not answer
     bool was_tried = false;
     std::uint64_t tried_ticks = 0;  ///< when it was first: children that were forked later have its ring
     std::optional<RingFile> made{};
@@ -102,7 +103,7 @@ class Worker {
   void enable(const EnableRequest& request, std::shared_ptr<const Target> target, Requirements requirements,
               std::uint64_t now_ns);
   Requirements requirements_of(const Target& target);
-  bool has_all(Program& program, std::uint64_t now_ns);
+  std::optional<Requirement> missing_now(Program& program, std::uint64_t now_ns);
   void attempt(Program& program, std::uint64_t now_ns);
   void try_later(Program& program, std::uint64_t now_ns);
   void came_on(Program& program, std::uint64_t now_ns);

@@ -45,7 +45,7 @@ class AsProgramTest : public ::testing::Test {
   /// What happens as a program of this user; nothing if there is no answer.
   template <typename Test>
   static std::optional<bool> as_program(const Test& test, std::uint64_t capabilities = 0, std::uint64_t space = 0) {
-    auto answer = run_in_child({}, [&] {
+    auto answer = run_in_child(user, {}, [&] {
       bool is_true = become({.user = user,
                              .group = group,
                              .groups = {second_group},
@@ -118,7 +118,7 @@ TEST_F(AsProgramTest, ItsUserCannotSignalIt) {
 
 TEST(RunInChildTest, HasOnlyTheDescriptorsThatAreKept) {
   const UniqueFd kept(::open("/dev/null", O_RDONLY | O_CLOEXEC)), other(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  auto answer = run_in_child({kept.get()}, [&] {
+  auto answer = run_in_child(0, {kept.get()}, [&] {
     bool is_kept = ::fcntl(kept.get(), F_GETFD) >= 0, is_closed = ::fcntl(other.get(), F_GETFD) < 0;
     helper::Message message;
     helper::Writer{message}(is_kept, is_closed);
@@ -137,7 +137,7 @@ TEST(RunInChildTest, HasNoAnswerOfWorkThatTakesTooLong) {
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   const UniqueFd open_until_its_end(ends[0]);
   UniqueFd of_child(ends[1]);
-  EXPECT_FALSE(run_in_child({of_child.get()}, []() -> helper::Message {
+  EXPECT_FALSE(run_in_child(0, {of_child.get()}, []() -> helper::Message {
     while (true) ::pause();
   }));
   of_child.reset();
@@ -164,7 +164,7 @@ TEST(RunInChildTest, DoesNotStayIfItsParentIsKilledBeforeItBegins) {
   const pid_t parent = ::fork();
   if (parent == 0) {
     die_at(SYS_pidfd_open);
-    run_in_child({}, [] { return helper::Message(); });
+    run_in_child(0, {}, [] { return helper::Message(); });
     ::_exit(0);
   }
   of_children.reset();
@@ -177,7 +177,7 @@ TEST(RunInChildTest, DoesNotStayIfItsParentIsKilledBeforeItBegins) {
 }
 
 TEST(RunInChildTest, HasNoAnswerOfWorkThatEnds) {
-  EXPECT_FALSE(run_in_child({}, []() -> helper::Message { ::_exit(0); }));
+  EXPECT_FALSE(run_in_child(0, {}, []() -> helper::Message { ::_exit(0); }));
 }
 
 }  // namespace
