@@ -38,11 +38,14 @@ class LeftBehind {
     const std::lock_guard lock(mutex_);
     std::erase_if(children_, [](const Child& child) {
       pollfd ended{.fd = child.process.get(), .events = POLLIN, .revents = 0};
-      return ::poll(&ended, 1, 0) != 0;
+      return ::poll(&ended, 1, 0) == 1;
     });
-    const auto own = std::ranges::count_if(
-        children_, [&](const Child& child) { return child.user == user && child.blame == blame; });
-    return own < most_of_user && children_.size() < most;
+    const std::ptrdiff_t all = std::ranges::count(children_, blame, &Child::blame);
+    const std::ptrdiff_t own = std::ranges::count_if(
+        children_, [&](const Child& child) { return child.blame == blame && child.user == user; });
+    if (blame == Blame::nobody) return own < most_of_user && all < most_of_nobody;
+    // Many users may be one person's: the first one of another user has room beyond that.
+    return own < most_of_user && all < (own == 0 ? 2 * most : most);
   }
   void add(std::uint32_t user, Blame blame, UniqueFd process) {
     const std::lock_guard lock(mutex_);
@@ -50,8 +53,7 @@ class LeftBehind {
   }
 
  private:
-  static constexpr std::ptrdiff_t most_of_user = 2;
-  static constexpr std::size_t most = 32;  // the agent's unit has 128 tasks
+  static constexpr std::ptrdiff_t most_of_user = 2, most_of_nobody = 8, most = 32;  // the agent's unit has 128 tasks
 
   struct Child {
     std::uint32_t user;

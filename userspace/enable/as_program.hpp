@@ -17,7 +17,7 @@ enum class Blame : std::uint8_t { user, nobody };
 
 /// Runs `work` in a child process, which has no descriptors of this one but `kept`, and returns its answer. For what
 /// changes the process, or may wait for a file system. Nothing if it takes longer than a second: it is left behind
-/// then. Nor if two that were left behind for this user (see charged_user()), or 32 of all, have not ended yet.
+/// then. Nor if two that were left behind for this user (see charged_user()), or too many of all, have not ended yet.
 std::optional<helper::Message> run_in_child(std::uint32_t user, std::vector<int> kept,
                                             const std::function<helper::Message()>& work, Blame blame = Blame::user);
 
