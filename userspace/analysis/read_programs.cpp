@@ -4,11 +4,6 @@
 #include "base/text_format.hpp"
 
 namespace rtev {
-namespace {
-
-constexpr std::string_view how_to_read = "; --enable switches them on, --ringless traces without";
-
-}  // namespace
 
 EventsRead events_read(const ProcessInfo& process) {
   if (process.words.events != 0 || process.domains != 0) return EventsRead::yes;

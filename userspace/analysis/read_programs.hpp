@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 
 #include "stream/registry.hpp"
@@ -29,6 +30,9 @@ struct ReadPrograms {
   /// There were some, and nothing was read of any.
   bool is_none() const { return read == 0 && off + unread + ended > 0; }
 };
+
+/// After "events are off".
+inline constexpr std::string_view how_to_read = "; --enable switches them on, --ringless traces without";
 
 /// Of none of them: "events of the program are off; --enable switches them on, --ringless traces without".
 std::string why_none_read(const ReadPrograms& programs);

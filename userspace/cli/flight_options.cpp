@@ -42,8 +42,7 @@ void add_flight_options(CLI::App& app, FlightOptions& options) {
   };
   add_parsed_option(app, "--keep-size", "SIZE", "a size of at least 1M, e.g. 64M, 1G", accept_size,
                     "memory for what is kept (default: 64M): when it is full, old events are dropped, first those of "
-                    "the user with most "
-                    "events. While a dump is written it takes as much again");
+                    "the user with most events. While a dump is written it takes as much again");
   const auto accept_condition = [&options](const std::string& text) {
     auto condition = flight::parse_condition(text);
     if (!condition || options.conditions.size() >= max_conditions) return false;

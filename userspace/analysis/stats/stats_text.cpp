@@ -105,8 +105,8 @@ class Screen {
     if (process.domain_count() == 0) {
       head.add(process.events == EventsRead::yes      ? ": no events"
                : process.events == EventsRead::unread ? ": no events, as its ring is not read"
-                                                      : ": events are off; --enable switches them on, "
-                                                        "--ringless traces without");
+                                                      : ": events are off");
+      if (process.events == EventsRead::off) head.add(how_to_read);
       return line(head.text());
     }
     collector(head, figures, "its");
