@@ -177,7 +177,7 @@ TEST_F(RingFileLive, RingsThatAreTooLargeAreReported) {
   const Outcome dumped = run({.argv = {tool(), "dump", pid}});
   EXPECT_THAT(dumped.err, AllOf(HasSubstr("larger than OCaml's runtime can make"), HasSubstr("hint: start")));
   const Outcome stats = run({.argv = {tool(), "stats", "-p", pid, "-d", "1ms"}});
-  EXPECT_THAT(stats.out, HasSubstr("its ring is not read"));
+  EXPECT_THAT(stats.out, HasSubstr("its ring was not read"));
   EXPECT_THAT(stats.err, HasSubstr("cannot make rings that large"));
 }
 

@@ -46,11 +46,21 @@ void ReadProgramCount::add(const Event& event, const Batch& batch, const Registr
     if (running_.size() < max_running) running_.insert(record->process);
     return;
   }
-  if (running_.erase(record->process) > 0) ended_.add(events_read(registry.process(record->process)), true);
+  if (running_.erase(record->process) == 0) return;
+  const ProcessInfo& process = registry.process(record->process);
+  const EventsRead events = events_read(process);
+  if (events == EventsRead::off && ended_off_.size() < max_running)
+    ended_off_.push_back({.index = record->process, .pid = process.pid});
+  else
+    ended_.add(events, true);
 }
 
 ReadPrograms ReadProgramCount::programs(const Registry& registry) const {
   ReadPrograms programs = ended_;
+  for (const Ended& ended : ended_off_) {
+    const ProcessInfo& process = registry.process(ended.index);
+    programs.add(process.pid == ended.pid ? events_read(process) : EventsRead::off, true);
+  }
   for (const ProcessIndex index : running_) programs.add(events_read(registry.process(index)), false);
   return programs;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <vector>
 
 #include "stream/registry.hpp"
 
@@ -21,11 +22,12 @@ EventsRead events_read(const ProcessInfo& process);
 
 /// How many processes there were by that.
 struct ReadPrograms {
-  std::uint64_t read = 0, off = 0, unread = 0;  ///< the last two without those that ended
-  std::uint64_t ended = 0;                      ///< of which nothing was read: most are forks that ran another program
+  std::uint64_t read = 0, unread = 0;
+  std::uint64_t off = 0;    ///< without those that ended
+  std::uint64_t ended = 0;  ///< those of which no ring is known: most are forks that ran another program
 
   void add(EventsRead events, bool has_ended) {
-    ++(events == EventsRead::yes ? read : has_ended ? ended : events == EventsRead::off ? off : unread);
+    ++(events == EventsRead::yes ? read : events == EventsRead::unread ? unread : has_ended ? ended : off);
   }
   /// There were some, and nothing was read of any.
   bool is_none() const { return read == 0 && off + unread + ended > 0; }
@@ -49,8 +51,13 @@ class ReadProgramCount {
  private:
   static constexpr std::size_t max_running = std::size_t{1} << 16;
 
+  struct Ended {
+    ProcessIndex index;
+    std::int32_t pid;  ///< to tell whether the index is used again
+  };
   std::unordered_set<ProcessIndex> running_;
-  ReadPrograms ended_;
+  ReadPrograms ended_;            ///< without the next
+  std::vector<Ended> ended_off_;  ///< that a ring was missed is known later, in a recording at its end
 };
 
 }  // namespace rtev

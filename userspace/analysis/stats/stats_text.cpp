@@ -104,7 +104,7 @@ class Screen {
     print(head, "{}{}{}", figures.wall() ? ", " : ", in ", Duration{figures.wall_ns}, process.ended ? ", ended" : "");
     if (process.domain_count() == 0) {
       head.add(process.events == EventsRead::yes      ? ": no events"
-               : process.events == EventsRead::unread ? ": no events, as its ring is not read"
+               : process.events == EventsRead::unread ? ": no events, as its ring was not read"
                                                       : ": events are off");
       if (process.events == EventsRead::off) head.add(how_to_read);
       return line(head.text());

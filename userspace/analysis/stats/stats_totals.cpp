@@ -142,7 +142,11 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
 StatsReport Stats::report(const Registry& registry) {
   for (Process& process : processes_ | std::views::values) {
     const ProcessInfo& info = registry.process(process.index);
-    if (!process.ended && info.pid == process.stats.pid) process.learn(info);
+    if (info.pid != process.stats.pid || info.start_ticks != process.stats.start_ticks) continue;
+    if (!process.ended)
+      process.learn(info);
+    else if (process.stats.events == EventsRead::off)
+      process.stats.events = events_read(info);  // that a ring was missed is known later, in a recording at its end
   }
   StatsReport report{.version = version_,
                      .run_ns = run_ns_,

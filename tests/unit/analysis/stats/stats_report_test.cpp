@@ -465,6 +465,18 @@ TEST_F(StatsReportTest, FiguresAreLowerBoundsIfNotAllRingsWereRead) {
   EXPECT_THAT(text(), HasSubstr("lower bound: not all events were read"));
 }
 
+TEST_F(StatsReportTest, AMissedRingIsNotCalledEventsOff) {
+  ProcessInfo& info = world.registry.process(world.process);
+  info.ring = RingState::none;
+  info.domains = 0;
+  process(100, ProcessAction::exec);
+  process(200, ProcessAction::exit);
+  EXPECT_EQ(figures().events, EventsRead::off);
+  info.missed.gone = 1;  // a recording says so at its end
+  EXPECT_EQ(figures().events, EventsRead::unread);
+  EXPECT_EQ(stats.report(world.registry).read_programs.unread, 1u);
+}
+
 TEST_F(StatsReportTest, WithoutEventsOfProcessesTheirTimesAreUnknown) {
   RunHeader header{.version = "1.2", .start_ns = 1'000'000'000};
   header.not_recorded.selection = "--events user";
