@@ -287,13 +287,18 @@ void ran_many_copies(const Trace& trace, pid_t /*attacker*/) {
   EXPECT_GT(words_of(trace, "program")["delivered"], 0u);
 }
 
-/// The attacker's own programs lose nothing either.
-void ran_programs_that_lose_nothing(const Trace& trace, pid_t /*attacker*/) {
+/// The attacker's own programs lose no words either. The attack delays probes: on a busy host a few programs end before
+/// they are probed.
+void ran_programs_that_lose_no_words(const Trace& trace, pid_t /*attacker*/) {
   auto words = words_of(trace, "program");
   EXPECT_GT(words["written"], 0u);
   EXPECT_EQ(words["delivered"] + words["before_attach"], words["written"]);
-  EXPECT_THAT(missed_rings(trace), IsEmpty());
-  EXPECT_EQ(trace.summary["rings_missed"], 0);
+  const auto& processes = trace.summary["processes"];
+  const auto read = std::ranges::count_if(
+      processes, [](const Json& process) { return process["comm"] == "program" && process["words"]["written"] > 0; });
+  EXPECT_GE(read, 10 * missed_rings(trace)["program"]);
+  EXPECT_EQ(missed_rings(trace)["program"], trace.summary["rings_missed"])
+      << ::testing::PrintToString(missed_rings(trace));
 }
 
 void paused_all_the_time(const Trace& trace, pid_t attacker) {
@@ -348,8 +353,8 @@ INSTANTIATE_TEST_SUITE_P(
         Attack{"HugeRings", "huge-rings", had_too_much_mapped},
         Attack{"TouchedProgram", "touched-program", ran_many_copies, "hello"},
         Attack{"ManyPrograms", "many-programs", ran_many_copies, "steady"},
-        Attack{"MappedProgram", "mapped-program", ran_programs_that_lose_nothing, "steady"},
-        Attack{"LongForks", "long-forks", ran_programs_that_lose_nothing, "steady"},
+        Attack{"MappedProgram", "mapped-program", ran_programs_that_lose_no_words, "steady"},
+        Attack{"LongForks", "long-forks", ran_programs_that_lose_no_words, "steady"},
         Attack{"ManyMounts", "many-mounts", wrote_in_many_programs},
         Attack{"PauseFlood", "", paused_all_the_time, "restless"},
         Attack{"HungRing", "hung-ring", is_on_a_file_system_that_is_not_read},
@@ -358,7 +363,7 @@ INSTANTIATE_TEST_SUITE_P(
         Attack{"HungDetachedProgram", "hung-detached-program", did_not_answer},
         Attack{"HungDirectory", "hung-directory", wrote_an_honest_ring},
         Attack{"HungMemory", "hung-memory", is_named_as_silent},
-        Attack{"HungMapping", "hung-mapping", ran_programs_that_lose_nothing, "steady"}),
+        Attack{"HungMapping", "hung-mapping", ran_programs_that_lose_no_words, "steady"}),
     by_label);
 
 struct OutputAttack {
