@@ -41,8 +41,7 @@ class FleetLive : public AnalysisLive, public ::testing::WithParamInterface<std:
   const Recording& record_on(const std::string& host, const std::string& program, const Strings& arguments,
                              const std::string& label = {}) {
     const std::string path = dir / (std::to_string(recordings_.size()) + ".fxt.gz");
-    // The ring of a short program is gone before it is opened, if the tracer has no CPU meanwhile.
-    Strings command{tool(), "record", "-q", "--save-rings", "all", "-o", path, "--", ocaml_program(program)};
+    Strings command{tool(), "record", "-q", "-o", path, "--", ocaml_program(program)};
     command.insert(command.end(), arguments.begin(), arguments.end());
     const Outcome outcome = run({.argv = on_host(host, std::move(command))});
     EXPECT_EQ(outcome.status.code(), 0) << outcome.err;

@@ -273,10 +273,10 @@ void add_trace_options(CLI::App& app, TraceOptions& options, StackUse stacks) {
       {{"off", RTEV_SAVE_OFF}, {"known", RTEV_SAVE_KNOWN}, {"all", RTEV_SAVE_ALL}},
       "have the kernel copy the rings of short programs, which rtev-bpf may be too late to read\n"
       "off: none\n"
-      "known (default): when a program exits whose binary has run before; since Linux 6.10 also when it executes "
-      "another\n"
+      "known: when a program exits whose binary has run before; since Linux 6.10 also when it executes another\n"
       "all: always; costs each mmap() and munmap() on the host 0.2 µs, before Linux 6.4 also each page "
-      "fault");
+      "fault\n"
+      "(default: all for CMD since Linux 6.4, else known)");
   const auto accept_size = [&options](const std::string& text) {
     options.buffer_bytes = parse_size(text);
     return options.buffer_bytes.has_value();

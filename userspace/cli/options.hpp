@@ -71,7 +71,7 @@ enum class StackUse : std::uint8_t { optional, by_command };
 /// What all subcommands take that trace.
 struct TraceOptions : ReadOptions {
   rtev_sched_mode sched = RTEV_SCHED_OCAML;
-  rtev_save_mode save_rings = RTEV_SAVE_KNOWN;
+  std::optional<rtev_save_mode> save_rings{};
   bool ringless = false;
   std::uint64_t ringless_limit = 100'000;  ///< events per second
   bool enable = false;

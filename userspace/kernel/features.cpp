@@ -257,6 +257,13 @@ std::optional<KernelVersion> parse_kernel_version(std::string_view release) {
   return KernelVersion{*major, *minor};
 }
 
+bool is_kernel_since(KernelVersion version) {
+  utsname system{};
+  if (::uname(&system) != 0) return false;
+  const auto running = parse_kernel_version(system.release);
+  return running && *running >= version;
+}
+
 const Feature* HostFeatures::blocking() const {
   const auto found = std::ranges::find(features, missing, &Feature::status);
   return found == features.end() ? nullptr : &*found;

@@ -70,6 +70,8 @@ struct KernelVersion {
   auto operator<=>(const KernelVersion&) const = default;
 };
 std::optional<KernelVersion> parse_kernel_version(std::string_view release);
+/// False if the version of the running kernel is unknown.
+bool is_kernel_since(KernelVersion version);
 
 /// The oldest supported kernel.
 inline constexpr KernelVersion oldest_kernel{6, 1};

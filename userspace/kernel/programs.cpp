@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,12 +59,17 @@ constexpr std::chrono::microseconds look_retry_interval{50};
 
 using MainSkeleton = std::unique_ptr<rtev_bpf, SkeletonDestroy<rtev_bpf__destroy>>;
 
+/// What is attached to save all rings fires on page faults before this version.
+constexpr KernelVersion cheap_to_save_all{6, 4};
+
+/// The programs of a command run for the first time as often as not, and for milliseconds.
+rtev_save_mode default_save_mode(bool follow) {
+  return follow && is_kernel_since(cheap_to_save_all) ? RTEV_SAVE_ALL : RTEV_SAVE_KNOWN;
+}
+
 /// True if the kernel has the tracepoint sched_prepare_exec. To look for it in its types would take 10 ms.
 bool announces_execs() {
-  utsname system{};
-  if (::uname(&system) != 0) return false;
-  const auto version = parse_kernel_version(system.release);
-  return version && *version >= KernelVersion{6, 10};
+  return is_kernel_since({6, 10});
 }
 
 Result<UniqueFd> make_wait_fd(const SchedBuffers& buffers) {
@@ -150,7 +154,8 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
   if (!skeleton) return std::unexpected(libbpf_error(errno, "cannot open the BPF programs"));
   skeleton->rodata->follow_only = options.follow;
   skeleton->rodata->sched_mode = options.sched;
-  skeleton->rodata->save_mode = options.save_rings;
+  const rtev_save_mode save_rings = options.save_rings.value_or(default_save_mode(options.follow));
+  skeleton->rodata->save_mode = save_rings;
   skeleton->rodata->page_shift =
       static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned long>(::sysconf(_SC_PAGESIZE))));
   skeleton->rodata->sched_buffer_count = plan.count;
@@ -160,11 +165,11 @@ Result<Programs> Programs::load(const ProgramOptions& options) {
   bpf_program__set_autoload(skeleton->progs.thread_waking, sched);
   bpf_program__set_autoload(skeleton->progs.thread_wakeup_new, sched);
   bpf_program__set_autoload(skeleton->progs.runtime_function, true);
-  bpf_program__set_autoload(skeleton->progs.ring_unmapped, options.save_rings == RTEV_SAVE_ALL);
-  const bool before_exec = options.save_rings != RTEV_SAVE_OFF && announces_execs();
+  bpf_program__set_autoload(skeleton->progs.ring_unmapped, save_rings == RTEV_SAVE_ALL);
+  const bool before_exec = save_rings != RTEV_SAVE_OFF && announces_execs();
   bpf_program__set_autoload(skeleton->progs.ring_before_exec, before_exec);
   bpf_program__set_autoload(skeleton->progs.ring_before_thread_end, before_exec);
-  if (options.save_rings == RTEV_SAVE_OFF)
+  if (save_rings == RTEV_SAVE_OFF)
     bpf_map__set_max_entries(skeleton->maps.saved, static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE)));
   if (uprobe_multi) prepare_uprobe_multi(skeleton->progs.runtime_function);
   if (const int error = rtev_bpf__load(skeleton.get()); error != 0)

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "bpf/records.h"
@@ -21,10 +22,11 @@ namespace rtev::kernel {
 
 struct ProgramOptions {
   rtev_sched_mode sched = RTEV_SCHED_OCAML;
-  std::size_t sched_buffer_bytes = 16 << 20;    ///< of all scheduler buffers together
-  bool follow = false;                          ///< report only processes given to follow() and their descendants
-  rtev_save_mode save_rings = RTEV_SAVE_KNOWN;  ///< which rings are saved before they are gone
-  bool uprobe_multi = true;                     ///< use it where the kernel has it; false: as on older kernels
+  std::size_t sched_buffer_bytes = 16 << 20;  ///< of all scheduler buffers together
+  bool follow = false;                        ///< report only processes given to follow() and their descendants
+  /// Which rings are saved before they are gone. Nothing: all with `follow` since Linux 6.4, else known ones.
+  std::optional<rtev_save_mode> save_rings{};
+  bool uprobe_multi = true;  ///< use it where the kernel has it; false: as on older kernels
   AttachUprobes attach = attach_uprobes;
   AttachTracepoints attach_again = attach_tracepoints;  ///< for programs that were detached
 };

@@ -9,7 +9,6 @@
 #include <linux/perf_event.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <array>
@@ -201,10 +200,7 @@ Result<AttachedUprobes> attach_uprobes(const UprobeRequest& request) {
 }
 
 bool can_probe_one_process(const UprobeProgram& program) {
-  utsname system{};
-  if (!program.multi || ::uname(&system) != 0) return false;
-  const auto version = parse_kernel_version(system.release);
-  return version && *version >= KernelVersion{6, 10};
+  return program.multi && is_kernel_since({6, 10});
 }
 
 BpfAbilities probe_bpf() {
