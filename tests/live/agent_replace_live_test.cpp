@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // `rtev-bpf agent --replace`: the next agent begins before the last one ends, and no event is lost or counted twice.
+#include <grp.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include "agent/listen_socket.hpp"
 #include "base/clock.hpp"
 #include "cli/agent/handover.hpp"
+#include "cli/own_directory.hpp"
 #include "live/agent_fixture.hpp"
 #include "live/hostile_enable_fixture.hpp"
 #include "support/files.hpp"
@@ -201,6 +204,27 @@ TEST_F(AgentReplaceLive, WhatGoesWrongLeavesTheLastOneRunning) {
   // Another one may still take its place.
   const NextAgent next = replaced(first.pid(), {"--user-events", "*"});
   EXPECT_EQ(first.process().wait().status.code(), 0);
+}
+
+TEST_F(AgentReplaceLive, NoOtherUserCanAskForItsPlace) {
+  const Agent agent;
+  const std::string path = cli::runtime_directory() + "/agent-" + std::to_string(agent.pid()) + ".sock";
+  ASSERT_TRUE(fs::is_socket(path));
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const pid_t stranger = ::fork();
+  if (stranger == 0) {
+    constexpr uid_t nobody = 65534;
+    const int asks = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (::setgroups(0, nullptr) != 0 || ::setresgid(nobody, nobody, nobody) != 0 ||
+        ::setresuid(nobody, nobody, nobody) != 0)
+      ::_exit(0);
+    ::_exit(::connect(asks, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(stranger, &status, 0), stranger);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), EACCES);
 }
 
 TEST_F(AgentReplaceLive, ANextOneThatEndsEarlyChangesNothing) {
