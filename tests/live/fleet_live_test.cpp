@@ -213,7 +213,8 @@ TEST_P(FleetLive, QueriesAnswerWhatReportsSay) {
     if (name == "collect") {
       EXPECT_GT(row.at("gc_share").get<double>(), 0.9);
     } else if (name == "sleep") {
-      EXPECT_GE(row.at("blocked_ns").get<std::int64_t>(), 20'000'000);
+      // It sleeps for 20 ms, a part of which it may spend runnable, before it is off its CPU.
+      EXPECT_GE(row.at("blocked_ns").get<std::int64_t>(), 10'000'000);
     }
   }
   EXPECT_EQ(slowest, spans);
