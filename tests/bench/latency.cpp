@@ -32,9 +32,9 @@ double ms_between(std::uint64_t from_ns, std::uint64_t to_ns) {
 enum class Where : bool { pipe, terminal };
 
 /// The tracer's JSON lines, each with its time of arrival.
-class Stream {
+class WatchedTool {
  public:
-  explicit Stream(Where where) : tool_({"-f", "jsonl"}, std::nullopt, where == Where::terminal) {}
+  explicit WatchedTool(Where where) : tool_({"-f", "jsonl"}, std::nullopt, where == Where::terminal) {}
 
   struct Line {
     Json event;
@@ -57,7 +57,7 @@ struct RunTimes {
                 exit_arrived_ns = 0;
 };
 
-RunTimes watch_hello(Stream& stream, const std::filesystem::path& directory) {
+RunTimes watch_hello(WatchedTool& stream, const std::filesystem::path& directory) {
   test::Process program(ocaml_program("hello", directory));
   const std::string of_it = fmt::format("\"pid\":{},", program.pid());
   RunTimes times;
@@ -89,7 +89,7 @@ RunTimes watch_hello(Stream& stream, const std::filesystem::path& directory) {
 void program_runs(Report& report, Where where, double most_ms, const Effort& effort) {
   const int samples = effort.rounds < 7 ? 10 : 50;
   const test::TempDir directory;
-  Stream stream(where);
+  WatchedTool stream(where);
   const std::string to = where == Where::terminal ? " to a terminal" : " to a pipe";
   Series first{.name = "rtev-bpf", .runs = {}}, own{.name = "the program", .runs = {}}, delivery = first, last = first,
                                                                                         exit = first;
@@ -123,7 +123,7 @@ void program_runs(Report& report, Where where, double most_ms, const Effort& eff
 void rare_events(Report& report, Where where, double most_ms, const Effort& effort) {
   const int samples = effort.rounds < 7 ? 10 : 50;
   const test::TempDir directory;
-  Stream stream(where);
+  WatchedTool stream(where);
   auto writer = RingWriter::create({.directory = directory.path().string()});
   if (!writer) throw std::runtime_error(writer.error().message());
   const auto event = writer->register_event("bench.rare", UserType::unit);

@@ -81,6 +81,13 @@ TEST_F(CliLive, ReportsSayWhetherEventsWereLost) {
   }
 }
 
+/// The runtime announces a ring before it has written the header, so it is opened when later events were delivered.
+TEST_F(CliLive, AnOpenedRingIsInOrder) {
+  for (int run = 0; run < 5; ++run)
+    for (const Json& event : Trace::parse(run_tool({"-f", "jsonl", "--", program("hello").argv[0]}).out).events)
+      EXPECT_FALSE(event.value("action", "") == "ring" && event.contains("late")) << event;
+}
+
 TEST_F(CliLive, HelpAndVersionNeedNoRoot) {
   const Outcome help = run_tool({"--help"}, {.argv = {}, .user = nobody});
   EXPECT_EQ(help.status.code(), 0);

@@ -89,7 +89,7 @@ class InProcess {
     if (!attached) throw std::runtime_error(attached.error().message());
     session_ = LiveSession::start(
         options, options.programs.sched != RTEV_SCHED_OFF,
-        [&](const Sources::Stream& stream) {
+        [&](const Sources::StreamParts& stream) {
           return std::make_unique<LiveSources>(options, stream, std::move(*attached), helper_);
         },
         sink, sink.lines(), stop_);

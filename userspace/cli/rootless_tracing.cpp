@@ -141,7 +141,7 @@ int trace_without_bpf(const TraceOptions& options, const Invocation& invocation,
                       .needed = {needed_helper(*helper)},
                       .session = LiveSession::start(
                           session, false,
-                          [&](const Sources::Stream& stream) {
+                          [&](const Sources::StreamParts& stream) {
                             return std::make_unique<RootlessSources>(
                                 session, stream, *helper,
                                 traces_command(options, invocation) ? followed(*command) : std::nullopt,

@@ -175,7 +175,7 @@ int trace_with_bpf(const TraceOptions& options, const Invocation& invocation, co
                       .needed = std::move(needed),
                       .session = LiveSession::start(
                           live, live.programs.sched != RTEV_SCHED_OFF,
-                          [&](const Sources::Stream& stream) {
+                          [&](const Sources::StreamParts& stream) {
                             auto made = std::make_unique<LiveSources>(live, stream, std::move(*attached), *helper);
                             sources = made.get();
                             return made;

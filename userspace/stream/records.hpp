@@ -35,6 +35,12 @@ enum class ProcessAction : std::uint16_t {
 };
 std::string_view to_string(ProcessAction action);
 
+/// True for what the tracer does, not the process: its time is that of the tracer.
+constexpr bool is_of_tracer(ProcessAction action) {
+  using enum ProcessAction;
+  return action == found || action == ring || action == probe || action == unreadable || action == enable;
+}
+
 /// ProcessRecord::detail of ProcessAction::unreadable: why.
 enum class Unreadable : std::int64_t {
   file_system = 1,  ///< the file system of the ring may never answer: it is served by a program, or by the network

@@ -79,6 +79,8 @@ class Timeline {
   /// Removes the empty queues of a ring file.
   void forget(std::uint32_t slot, std::uint32_t domains);
 
+  /// Newest time delivered: an event that is pushed with this time or a later one is not late.
+  std::uint64_t last_time() const { return last_time_; }
   std::uint64_t late() const { return late_; }
   std::uint64_t forced() const { return forced_; }
 

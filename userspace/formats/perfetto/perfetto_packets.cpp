@@ -21,13 +21,13 @@ std::string_view shown(std::string_view text, std::string& scratch) {
   return scratch;
 }
 
-void PacketStream::flush(std::uint64_t now_ns) {
+void PacketWriter::flush(std::uint64_t now_ns) {
   if (packets_.size() == 0 || now_ns - flushed_ns_ < flush_interval_ns_) return;
   flushed_ns_ = now_ns;
   hand_out();
 }
 
-void PacketStream::hand_out() {
+void PacketWriter::hand_out() {
   if (packets_.size() == 0) return;
   output_.write(packets_.text());  // an error stays in Output::error(), which the session checks
   packets_.clear();

@@ -32,9 +32,9 @@ void add_text(Message<Field>& message, Field field, std::string_view text) {
 }
 
 /// Collects packets and writes them in large pieces of whole packets.
-class PacketStream {
+class PacketWriter {
  public:
-  PacketStream(Output& output, std::uint64_t flush_interval_ns)
+  PacketWriter(Output& output, std::uint64_t flush_interval_ns)
       : output_(output), flush_interval_ns_(flush_interval_ns) {}
 
   /// `fill` gets the Packet&.

@@ -19,7 +19,7 @@ namespace rtev::perfetto {
 /// that of the StackTable.
 class Samples {
  public:
-  Samples(PacketStream& packets, std::uint32_t sequence) : packets_(packets), sequence_(sequence) {}
+  Samples(PacketWriter& packets, std::uint32_t sequence) : packets_(packets), sequence_(sequence) {}
 
   void add(std::uint64_t time, const Sample& sample, const StackTable& stacks);
   /// Writes those whose stacks are known by now; at the end all.
@@ -37,7 +37,7 @@ class Samples {
   void add_frame(Message<InternedData>& data, FrameIndex index, const StackFrame& frame);
   std::uint64_t mapping_of(Message<InternedData>& data, const StackFrame& frame);
 
-  PacketStream& packets_;
+  PacketWriter& packets_;
   std::uint32_t sequence_;
   std::vector<Waiting> waiting_;
   std::vector<bool> stacks_, frames_;  ///< those that are written

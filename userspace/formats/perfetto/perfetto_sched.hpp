@@ -16,7 +16,7 @@ namespace rtev::perfetto {
 /// before it on that cpu entered: for switches that were not seen it gets some that are made up. Memory is bounded.
 class Sched {
  public:
-  explicit Sched(PacketStream& packets) : packets_(packets) {}
+  explicit Sched(PacketWriter& packets) : packets_(packets) {}
 
   void sched_switch(std::uint64_t time, const SchedSwitch& change);
   /// `waker_cpu`: where the waker runs, if that is known.
@@ -48,7 +48,7 @@ class Sched {
   void add_event(std::uint32_t index, std::uint64_t time, std::int32_t tid, Fill&& fill);
   void write_bundle(std::uint32_t index);
 
-  PacketStream& packets_;
+  PacketWriter& packets_;
   std::vector<TextBuffer> bundles_;  ///< by cpu
 };
 

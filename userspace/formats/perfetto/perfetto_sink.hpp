@@ -55,7 +55,7 @@ class PerfettoSink final : public Sink, private ViewerWriter {
   void add(std::uint64_t time, perfetto::EventType type, std::uint64_t track, Fill&& fill);
   void loss(std::uint64_t track, const ViewerEvent& event);
 
-  perfetto::PacketStream packets_;
+  perfetto::PacketWriter packets_;
   perfetto::Names names_;
   perfetto::Tracks tracks_;
   perfetto::Sched sched_;

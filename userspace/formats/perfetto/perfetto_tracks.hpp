@@ -20,7 +20,7 @@ namespace rtev::perfetto {
 /// and a process, but no track. Memory is bounded by the tracks in use.
 class Tracks {
  public:
-  explicit Tracks(PacketStream& packets) : packets_(packets) {}
+  explicit Tracks(PacketWriter& packets) : packets_(packets) {}
 
   void name_process(std::uint64_t time, std::int32_t pid, std::string_view name);
   void name_track(std::uint64_t time, const Track& track);
@@ -68,7 +68,7 @@ class Tracks {
   void remember(std::vector<CounterKey>& known, const CounterKey& key);
   void describe_process(std::uint64_t time, std::int32_t pid, const Process& process);
 
-  PacketStream& packets_;
+  PacketWriter& packets_;
   std::unordered_map<std::int32_t, Process> processes_;      ///< by pid
   std::unordered_map<std::uint32_t, std::uint64_t> tracks_;  ///< by Track::id; 0 while not described
   std::unordered_map<CounterKey, std::uint64_t, CounterHash> counters_;

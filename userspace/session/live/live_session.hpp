@@ -22,7 +22,7 @@ namespace rtev {
 /// Reads, merges and delivers events on the thread that calls run().
 class LiveSession {
  public:
-  using MakeSources = std::function<std::unique_ptr<Sources>(const Sources::Stream&)>;
+  using MakeSources = std::function<std::unique_ptr<Sources>(const Sources::StreamParts&)>;
   /// Makes the sources, gives the sink its header and looks at what runs already. `has_sched`: the sources report
   /// switches of threads. Null if it is to end already: then the sink has got nothing, and no file is begun.
   static std::unique_ptr<LiveSession> start(const SessionOptions& options, bool has_sched, const MakeSources& make,

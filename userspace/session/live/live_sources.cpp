@@ -140,7 +140,7 @@ Result<AttachedPrograms> AttachedPrograms::load(const LiveOptions& options) {
                           .kernel_symbols = std::move(kernel_symbols)};
 }
 
-LiveSources::LiveSources(const LiveOptions& options, const Stream& stream, AttachedPrograms attached,
+LiveSources::LiveSources(const LiveOptions& options, const StreamParts& stream, AttachedPrograms attached,
                          const helper::HelperProcess& helper)
     : stream_(stream),
       programs_(std::move(attached.programs)),
@@ -398,8 +398,7 @@ void LiveSources::wake_if_active() {
 
 void LiveSources::on_process(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) {
   if (action == ProcessAction::unreadable) ++unreadable_[static_cast<Unreadable>(record.detail)];
-  stream_.timeline.push(time_ns, Source{0, lifecycle_stream}, EventKind::process, static_cast<std::uint16_t>(action),
-                        record);
+  stream_.push(time_ns, action, record);
   if (!enabling_) return;
   if (action == ProcessAction::found)
     enabling_->consider(record.process, monotonic_ns());

@@ -60,7 +60,7 @@ struct AttachedPrograms {
 /// LifecycleReader and Inspector have threads of their own.
 class LiveSources final : public Sources, private ProcessEvents {
  public:
-  LiveSources(const LiveOptions& options, const Stream& stream, AttachedPrograms attached,
+  LiveSources(const LiveOptions& options, const StreamParts& stream, AttachedPrograms attached,
               const helper::HelperProcess& helper);
   ~LiveSources() override;
 
@@ -107,7 +107,7 @@ class LiveSources final : public Sources, private ProcessEvents {
   std::uint64_t longest_staged_ns() const;
   RingPoller::Room room_for(uid_t user) const;
 
-  Stream stream_;
+  StreamParts stream_;
   // A thread ends before what it uses is destroyed: the inspector's uses probes_, ringless_ and
   // sched_attachment_, the reader's programs_.
   kernel::Programs programs_;

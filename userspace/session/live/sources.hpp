@@ -2,6 +2,7 @@
 // What a live session reads, with BPF or without.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "session/live/stream_output.hpp"
 #include "session/live/watermark.hpp"
 #include "stream/event_kinds.hpp"
+#include "stream/records.hpp"
 #include "stream/registry.hpp"
 #include "stream/sink.hpp"
 #include "stream/timeline.hpp"
@@ -43,12 +45,19 @@ struct SessionOptions {
 class Sources {
  public:
   /// Where events go. Must outlive the sources.
-  struct Stream {
+  struct StreamParts {
     Registry& registry;
     Timeline& timeline;
     StreamOutput& output;
     TimedTasks& tasks;       ///< run before each collect()
     std::uint64_t start_ns;  ///< of the session
+
+    /// What the tracer does about an earlier event (it opens a ring that was announced) follows what is delivered.
+    void push(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) const {
+      if (is_of_tracer(action)) time_ns = std::max(time_ns, timeline.last_time());
+      timeline.push(time_ns, Source{0, lifecycle_stream}, EventKind::process, static_cast<std::uint16_t>(action),
+                    record);
+    }
   };
 
   virtual ~Sources() = default;

@@ -53,7 +53,7 @@ DiscoveryOptions rootless_discovery(const SessionOptions& options, std::uint64_t
 
 }  // namespace
 
-RootlessSources::RootlessSources(const SessionOptions& options, const Stream& stream,
+RootlessSources::RootlessSources(const SessionOptions& options, const StreamParts& stream,
                                  const helper::HelperProcess& helper, std::optional<FollowedCommand> followed,
                                  bool samples_threads, std::unique_ptr<kernel::StackSource> stacks)
     : stream_(stream),
@@ -243,8 +243,7 @@ RingPoller::Room RootlessSources::room_for(uid_t user) const {
 }
 
 void RootlessSources::report(std::uint64_t time_ns, ProcessAction action, const ProcessRecord& record) {
-  stream_.timeline.push(time_ns, Source{0, lifecycle_stream}, EventKind::process, static_cast<std::uint16_t>(action),
-                        record);
+  stream_.push(time_ns, action, record);
 }
 
 void RootlessSources::drain(Rest rest) {

@@ -31,7 +31,7 @@ class RootlessSources final : public Sources, private NoKernelControl {
   /// `options.discovery.filter.pids` are the processes, unless a command is followed. `helper` must outlive the object.
   /// `samples_threads`: adds scheduler records, whose CPUs mean nothing: see ThreadSampler.
   /// `stacks`: where stacks come from; null: none are taken.
-  RootlessSources(const SessionOptions& options, const Stream& stream, const helper::HelperProcess& helper,
+  RootlessSources(const SessionOptions& options, const StreamParts& stream, const helper::HelperProcess& helper,
                   std::optional<FollowedCommand> followed, bool samples_threads,
                   std::unique_ptr<kernel::StackSource> stacks);
 
@@ -101,7 +101,7 @@ class RootlessSources final : public Sources, private NoKernelControl {
     void on_image_end(const ImageEnd&) override {}
   };
 
-  Stream stream_;
+  StreamParts stream_;
   DiscoveryOptions options_;
   std::optional<FollowedCommand> followed_;
   helper::HelperQueries queries_;
