@@ -34,6 +34,9 @@ constexpr Thresholds longest_pause_ns{10 * ms_ns, 100 * ms_ns}, p99_pause_ns{5 *
     longest_arrival_ns{5 * ms_ns, 50 * ms_ns}, longest_stall_ns{50 * ms_ns, 500 * ms_ns}, gc_percent{10, 30},
     runnable_percent{10, 30};
 
+/// The scheduler takes some time even where a CPU is free.
+constexpr std::uint64_t least_wait_ns = ms_ns / 10;
+
 std::uint64_t percent_of(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return 0;
   return static_cast<std::uint64_t>(static_cast<double>(part) / static_cast<double>(whole) * 100);
@@ -222,7 +225,7 @@ class Findings {
                              Counted{total.major_cycles, "major cycle", "major cycles"});
     const bool is_waiting = total.known_gc_cpu() && total.gc_cpu_ns < total.gc_ns / 2;
     if (is_waiting)
-      found.text += fmt::format(" Only {} of it were on a CPU: the rest is waiting.", Duration{total.gc_cpu_ns});
+      found.text += fmt::format(" Only {} of it was on a CPU: the rest is waiting.", Duration{total.gc_cpu_ns});
     if (found.score != Score::ok && !is_waiting) {
       found.next = "Look at the size of the minor heap and at space_overhead:";
       found.command = command("stats", " --gc-tuning");
@@ -236,7 +239,6 @@ class Findings {
     std::string list;
     for (std::size_t i = 0; i < explicit_phase_count; ++i) {
       const std::string_view name = explicit_phases()[i];
-      // Gc.stat and Gc.set collect, too.
       count += total.explicit_calls[i];
       if (total.explicit_calls[i] == 0) continue;
       list += fmt::format("{}Gc.{} {}", list.empty() ? "" : ", ", name.substr(std::string_view("explicit_gc_").size()),
@@ -248,11 +250,19 @@ class Findings {
     found_.push_back({.score = is_frequent && count > 1 ? Score::warning : Score::info,
                       .section = "rates",
                       .title = fmt::format("{} of the Gc module", Counted{count, "explicit call", "explicit calls"}),
-                      .text = fmt::format("{} collected by itself: {}.", who_calls(), list),
-                      .next = from_.has_stacks
-                                  ? "They stop the program whenever it asks. The flame graphs show who asks."
-                                  : "They stop the program whenever it asks. Stacks would say who asks:",
+                      .text = fmt::format("{} called {}. {}", who_calls(), list, what_calls_do()),
+                      .next = from_.has_stacks ? "The flame graphs show which code calls them."
+                                               : "Stacks would say which code calls them:",
                       .command = from_.has_stacks ? "" : with_stacks()});
+  }
+
+  std::string_view what_calls_do() const {
+    std::uint64_t set = 0, others = 0;
+    for (std::size_t i = 0; i < explicit_phase_count; ++i)
+      (explicit_phases()[i] == "explicit_gc_set" ? set : others) += from_.stats.total.explicit_calls[i];
+    if (others == 0) return "Gc.set collects the minor heap if it changes its size.";
+    if (set == 0) return "Each of these calls collects, and the program waits for it.";
+    return "Gc.set collects the minor heap if it changes its size; each other call collects. The program waits for it.";
   }
 
   /// The program with most explicit calls.
@@ -273,7 +283,7 @@ class Findings {
     const std::vector<LastArrival> last = from_.series.last_arrivals();
     Finding found{.score = longest_arrival_ns.score(arrivals.max()), .section = "arrivals"};
     if (found.score == Score::ok) {
-      found.title = "Domains stop in time";
+      found.title = fmt::format("Domains stopped within {}", Duration{arrivals.max()});
     } else {
       found.title = fmt::format("Domains arrived up to {} late", Duration{arrivals.max()});
     }
@@ -390,12 +400,19 @@ class Findings {
     if (known_ns == 0) return;
     // Waits within short pauses do no harm.
     const Score most = pause_score() == Score::ok ? Score::info : Score::bad;
-    Finding found{.score = std::min(most, runnable_percent.score(percent_of(all.split.runnable, known_ns))),
-                  .section = "causes"};
-    found.title = found.score == Score::ok ? "CPUs were there when needed" : "Pauses waited for a CPU";
-    found.text = fmt::format("In pauses, threads were ready to run without a CPU for {} of {} ({}).",
-                             Duration{all.split.runnable}, Duration{known_ns}, Percent{all.split.runnable, known_ns});
-    if (found.score != Score::ok) {
+    const std::uint64_t own_ns = longest_own_wait_ns(), longest_ns = std::max(own_ns, longest_wait_for_others_ns());
+    const Score score =
+        std::max(runnable_percent.score(percent_of(all.split.runnable, known_ns)), longest_pause_ns.score(longest_ns));
+    const bool hardly_any = score == Score::ok && longest_ns < least_wait_ns;
+    Finding found{.score = hardly_any ? Score::ok : std::clamp(score, Score::info, most), .section = "causes"};
+    found.title = hardly_any ? "Pauses hardly waited for a CPU"
+                             : fmt::format("Pauses waited up to {} for a CPU", Duration{longest_ns});
+    found.text = fmt::format("In pauses, threads were ready to run without a CPU for {} of {} ({}), {} at most in one.",
+                             Duration{all.split.runnable}, Duration{known_ns}, Percent{all.split.runnable, known_ns},
+                             Duration{own_ns});
+    if (longest_ns > own_ns)
+      found.text += fmt::format(" Domains waited up to {} for another one that had no CPU.", Duration{longest_ns});
+    if (score != Score::ok) {
       found.next = from_.pauses.counts.all_switches_seen
                        ? "Use fewer domains than CPUs, or run less beside them. Who had the CPU:"
                        : "Use fewer domains than CPUs, or run less beside them. All who have the CPU, in a new run:";
@@ -404,6 +421,21 @@ class Findings {
                           : fmt::format("rtev-bpf pauses -d 10s{} --sched all", program());
     }
     found_.push_back(std::move(found));
+  }
+
+  /// For which a thread waited in a pause of its own.
+  std::uint64_t longest_own_wait_ns() const {
+    std::uint64_t longest = from_.latency.all.runnable.max();
+    for (const PauseDetails* const pause : from_.pauses.worst) longest = std::max(longest, pause->time.runnable);
+    return longest;
+  }
+
+  /// For which a long pause waited for another domain, since that had no CPU.
+  std::uint64_t longest_wait_for_others_ns() const {
+    std::uint64_t longest = 0;
+    for (const CauseGroup& group : from_.pauses.long_pauses.groups)
+      if (group.key.why == Why::no_cpu) longest = std::max(longest, group.greatest_ns);
+    return longest;
   }
 
   void stalls() {
@@ -487,7 +519,8 @@ class Findings {
           "All events were read: the figures are complete. Missing: {}, so shares of stacks are less exact.", what);
     } else {
       found.title = "Some events came late";
-      found.text = fmt::format("Nothing was lost. But there are {}: what lies around them may be wrong.", what);
+      found.text = fmt::format("Nothing was lost. Out of order: {}, near which figures may be wrong.",
+                               Counted{lacks.front().count, "event", "events"});
     }
     found_.push_back(std::move(found));
   }

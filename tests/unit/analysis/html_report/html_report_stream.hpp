@@ -21,6 +21,7 @@ class HtmlReportStream {
 
   std::uint64_t rounds = 120;
   bool collects = false;
+  std::string_view collects_by = "explicit_gc_full_major";
   bool grows = true;
   std::uint64_t cycles = 0;  ///< how many of the rounds end a major cycle, from the first one on
 
@@ -71,8 +72,8 @@ class HtmlReportStream {
         .add(arrives + 2 * ms, EventKind::counter, counter("major_heap_words"),
              1'000'000 + (grows ? round * 500'000 : 0));
     if (collects) {
-      rest.add(arrives + 3 * ms, EventKind::begin, id_of("explicit_gc_full_major"))
-          .add(arrives + 4 * ms, EventKind::end, id_of("explicit_gc_full_major"));
+      rest.add(arrives + 3 * ms, EventKind::begin, id_of(collects_by))
+          .add(arrives + 4 * ms, EventKind::end, id_of(collects_by));
     }
     if (round < cycles) {
       rest.add(arrives + 4 * ms, EventKind::begin, id_of("major_gc_stw"))

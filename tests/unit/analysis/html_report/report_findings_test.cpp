@@ -73,6 +73,17 @@ TEST_F(ReportFindingsTest, ALateDomainIsNamedWithItsCause) {
   EXPECT_THAT(arrivals.text, HasSubstr("waited for domain 1"));
 }
 
+TEST_F(ReportFindingsTest, CpusAreNotSaidToBeThereIfALongPauseHadNone) {
+  const auto wait = [&] {
+    const auto& findings = found();
+    return *std::ranges::find_if(findings, [](const Finding& one) { return one.title.contains("for a CPU"); });
+  };
+  EXPECT_EQ(wait().score, Score::warning) << "the domain that is waited for has no CPU";
+  EXPECT_EQ(wait().title, "Pauses waited up to 20.0ms for a CPU");
+  stream.rounds = 9;
+  EXPECT_EQ(wait().score, Score::ok) << "none is late";
+}
+
 TEST_F(ReportFindingsTest, AGrowingHeapIsNamedWithWhatWasCollected) {
   found();
   EXPECT_THAT(of("heap").text, HasSubstr("No major cycle ended, so nothing was freed"));
@@ -90,8 +101,11 @@ TEST_F(ReportFindingsTest, ExplicitCollectionsAreCounted) {
   stream.collects = true;
   EXPECT_TRUE(std::ranges::any_of(found(), [](const Finding& finding) { return finding.section == "rates"; }));
   EXPECT_THAT(of("rates").title, HasSubstr("120 explicit calls"));
-  EXPECT_THAT(of("rates").text, HasSubstr("Gc.full_major 120 times"));
+  EXPECT_THAT(of("rates").text, HasSubstr("called Gc.full_major 120 times. Each of these calls collects"));
   EXPECT_EQ(of("rates").score, Score::warning);
+  stream.collects_by = "explicit_gc_set";
+  found();
+  EXPECT_THAT(of("rates").text, HasSubstr("called Gc.set 120 times. Gc.set collects the minor heap if"));
 }
 
 TEST_F(ReportFindingsTest, CommandsAreOfTheSameRecordingOrProgram) {
