@@ -32,8 +32,9 @@ TEST_F(SourcesLive, ForeignFilesAreErrors) {
   for (const std::string& path : {foreign, empty}) {
     const Outcome outcome = run_tool({"dump", path});
     EXPECT_EQ(outcome.status.code(), 1);
-    EXPECT_THAT(outcome.err, AllOf(HasSubstr("cannot read " + path), HasSubstr("not a recording"),
-                                   HasSubstr("hint: give a recording")));
+    EXPECT_THAT(outcome.err,
+                AllOf(HasSubstr("cannot read " + path), HasSubstr(path == empty ? "it is empty" : "not a recording"),
+                      HasSubstr("hint: give a recording")));
   }
   EXPECT_THAT(run({.argv = {"sh", "-c", "\"$0\" dump - <\"$1\"", tool(), foreign}}).err,
               HasSubstr("cannot read stdin: "));

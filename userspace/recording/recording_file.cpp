@@ -44,6 +44,17 @@ bool is_html(std::string_view bytes) {
   return bytes.starts_with("<!doctype html") || bytes.starts_with("<!DOCTYPE html");
 }
 
+/// Of a compressed file: with what, and how to read it. zlib reads gzip's by itself.
+struct Compression {
+  std::string_view magic, name, command;
+};
+constexpr Compression compressions[] = {{"\x28\xb5\x2f\xfd", "zstd", "zstd -d"},
+                                        {"\xfd"
+                                         "7zXZ",
+                                         "xz", "xz -d"},
+                                        {"BZh", "bzip2", "bzip2 -d"},
+                                        {"\x04\x22\x4d\x18", "lz4", "lz4 -d"}};
+
 /// What a file is that only looks like a recording: by its first bytes. Empty for others.
 std::string_view export_kind(std::string_view bytes) {
   if (bytes.starts_with(R"({"type":"header")") || bytes.starts_with(R"({"ts":)")) return "an export in JSON lines";
@@ -71,15 +82,24 @@ Result<std::optional<RecordingFile>> RecordingFile::open(UniqueFd fd, const std:
   if (!got) return std::unexpected(std::move(got.error()));
   recording.first_bytes_ = *got;
   if (got->starts_with(fxt_magic)) return recording;
+  const auto refuse = [&](std::string why, std::string hint) {
+    return std::unexpected(
+        Error{.what = "cannot read", .subject = name, .why = std::move(why), .hint = std::move(hint)});
+  };
+  if (recording.is_cut_ && got->empty())
+    return refuse("its compressed data is cut before anything can be read", "record again, or copy the whole file");
+  if (got->empty()) return refuse("it is empty", "");
+  if (fxt_magic.starts_with(*got)) return recording;
+  for (const Compression& one : compressions)
+    if (got->starts_with(one.magic))
+      return refuse(fmt::format("it is compressed by {}", one.name),
+                    fmt::format("decompress it first ({}), only gzip's files can be read as they are", one.command));
   const std::string_view kind = export_kind(*got);
   if (kind.empty()) return std::nullopt;
   const std::string_view stacks = kind.contains("profile") ? "--stacks " : "";
-  return std::unexpected(
-      Error{.what = "cannot read",
-            .subject = name,
-            .why = fmt::format("it is {}; only recordings in .fxt can be read back", kind),
-            .hint = fmt::format(
-                "give the .fxt it was made from, or record to a .fxt file (rtev-bpf record {}-o FILE.fxt)", stacks)});
+  return refuse(
+      fmt::format("it is {}; only recordings in .fxt can be read back", kind),
+      fmt::format("give the .fxt it was made from, or record to a .fxt file (rtev-bpf record {}-o FILE.fxt)", stacks));
 }
 
 /// The next bytes, as many as fit; none at the end.

@@ -19,6 +19,13 @@ std::unexpected<Error> foreign() {
                                .hint = "open it in a viewer, e.g. https://ui.perfetto.dev"});
 }
 
+/// The first event of another trace is refused as foreign: without any it may have been a recording.
+std::unexpected<Error> without_events() {
+  return std::unexpected(Error{.what = "cannot read recording",
+                               .why = "it ends before its first event",
+                               .hint = "its writer was killed as it began, or the file was cut: record again"});
+}
+
 template <typename Payload>
 std::span<const std::byte> bytes_of(const Payload& payload) {
   return std::as_bytes(std::span(&payload, 1));
@@ -70,7 +77,7 @@ Result<Replay::End> Replay::finish() {
   }
   end.complete = metadata_.ended();
   if (end.complete) return end;
-  if (!metadata_.has_header()) return foreign();
+  if (!metadata_.has_header()) return without_events();
   metadata_.hand_out_header();
   stream_.finish(stream_.counted());
   return end;

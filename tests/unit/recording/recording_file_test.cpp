@@ -135,6 +135,28 @@ TEST_F(RecordingFileTest, ACutFileIsReadAndReportedAsIncomplete) {
   }
 }
 
+TEST_F(RecordingFileTest, AFileCutBeforeItsFirstEventIsNotCalledForeign) {
+  const std::string bytes = in_format<FxtSink>(), packed = gzip_compressed(bytes);
+  for (const std::size_t length : {1, 7, 8, 100})
+    EXPECT_EQ(read(bytes.substr(0, length)).end.error().why, "it ends before its first event") << length;
+  for (const std::size_t length : {2, 5, 20})
+    EXPECT_EQ(read(packed.substr(0, length)).end.error().why, "its compressed data is cut before anything can be read")
+        << length;
+  EXPECT_EQ(read("").end.error().why, "it is empty");
+}
+
+TEST_F(RecordingFileTest, NamesCompressionsThatItCannotRead) {
+  for (const char* const name : {"\x28\xb5\x2f\xfd"
+                                 "zstd",
+                                 "BZh9bzip2",
+                                 "\xfd"
+                                 "7zXZ xz",
+                                 "\x04\x22\x4d\x18lz4"}) {
+    const std::string why = read(name).end.error().why;
+    EXPECT_THAT(name, HasSubstr(why.substr(why.rfind(' ') + 1)));
+  }
+}
+
 TEST_F(RecordingFileTest, SurvivesDamagedFiles) {
   const std::string bytes = in_format<FxtSink>();
   for (std::size_t at = 0; at < bytes.size(); at += 1 + bytes.size() / 100) {
@@ -169,7 +191,7 @@ TEST_F(RecordingFileTest, RefusesExportsAndNamesTheirFormat) {
 }
 
 TEST_F(RecordingFileTest, OtherFilesAreNotRecordings) {
-  for (const char* text : {"", "x",
+  for (const char* text : {"x",
                            "\x7f"
                            "ELF",
                            "{\"type\":\"other\"}", "\n", "\n\n", "[1, 2]", "# text\n"}) {
