@@ -67,9 +67,9 @@ std::string id(Process process) {
 std::string name(Process process) {
   const std::string_view state = process.index == 0                          ? ""
                                  : process.ended                             ? " (ended)"
-                                 : process.has_events()                      ? ""
+                                 : process.is_off()                          ? " (off)"
                                  : process.events_read == EventsRead::unread ? " (unread)"
-                                                                             : " (off)";
+                                                                             : "";
   return cut_middle(escaped(process.comm), name_width - state.size()) + std::string(state);
 }
 

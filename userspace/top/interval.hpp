@@ -23,6 +23,8 @@ struct ProcessFigures {
   std::int32_t pid = 0;
   std::string comm{};                        ///< any bytes: escape it
   EventsRead events_read = EventsRead::yes;  ///< else what they tell is not known
+  /// It has no ring yet, and began so lately that it may still make one: whether its events are off is unknown.
+  bool is_starting = false;
   /// What these tell; false also where --events left them out.
   bool knows_phases = true, knows_counters = true, knows_losses = true;
   std::string version{};              ///< of OCaml, likewise
@@ -49,6 +51,7 @@ struct ProcessFigures {
   /// What events tell; nothing where none were read.
   std::optional<std::uint64_t> known(std::uint64_t figure) const { return known_count(figure, !has_events()); }
   bool has_events() const { return events_read == EventsRead::yes; }
+  bool is_off() const { return events_read == EventsRead::off && !is_starting; }
   /// Which row it is.
   std::uint64_t row() const { return index != 0 ? index : std::uint64_t{program} << 32; }
   /// Adds another process of the program. Not percentiles.

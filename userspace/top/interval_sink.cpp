@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::size_t analyzer_bytes = std::size_t{4} << 20;
 constexpr std::uint64_t word_bytes = 8;
+/// A program that makes a ring does so when it starts; on a busy host that takes a while.
+constexpr std::uint64_t max_start_ns = 100'000'000;
+
 /// Of a gap in the stream longer than that there are no empty intervals: times in a recording can be anything.
 constexpr std::uint64_t max_empty_intervals = 3600;
 
@@ -202,17 +205,19 @@ ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& 
   const StatsFigures &now = process.figures, &then = before.figures;
   const std::uint64_t interval_ns = rise(time_ns, begin_ns_);
   const bool has_events = process.events == EventsRead::yes;
-  ProcessFigures figures{.index = index,
-                         .program = program_of(process),
-                         .pid = process.pid,
-                         .comm = process.comm,
-                         .events_read = process.events,
-                         .knows_phases = has_events && !header_.not_recorded.has_phases(),
-                         .knows_counters = has_events && !header_.not_recorded.has_counters(),
-                         .knows_losses = has_events && !is_truncated_,
-                         .version = process.version,
-                         .ended = process.ended,
-                         .interval_ns = interval_ns};
+  ProcessFigures figures{
+      .index = index,
+      .program = program_of(process),
+      .pid = process.pid,
+      .comm = process.comm,
+      .events_read = process.events,
+      .is_starting = process.events == EventsRead::off && rise(time_ns, process.begin_ns) < max_start_ns,
+      .knows_phases = has_events && !header_.not_recorded.has_phases(),
+      .knows_counters = has_events && !header_.not_recorded.has_counters(),
+      .knows_losses = has_events && !is_truncated_,
+      .version = process.version,
+      .ended = process.ended,
+      .interval_ns = interval_ns};
   figures.domains = static_cast<std::size_t>(std::ranges::count(process.domains, false, &DomainStats::ended));
   const auto times = thread_times_.find(process.pid);
   const ThreadTime time = times != thread_times_.end() ? times->second : ThreadTime{};

@@ -60,7 +60,7 @@ std::string time_text(const Interval& interval) {
 std::string totals_text(const Interval& interval) {
   const double seconds = static_cast<double>(interval.length_ns) / 1e9;
   const auto rate = static_cast<std::uint64_t>(seconds > 0 ? static_cast<double>(interval.events) / seconds : 0);
-  const auto off = std::ranges::count(interval.processes, EventsRead::off, &ProcessFigures::events_read);
+  const auto off = std::ranges::count_if(interval.processes, &ProcessFigures::is_off);
   std::string text =
       fmt::format("{}{}, {} events/s", Counted{interval.processes.size(), "OCaml process", "OCaml processes"},
                   off > 0 ? fmt::format(", {} without events (--enable)", off) : "", Grouped{rate});

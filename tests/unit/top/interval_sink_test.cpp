@@ -32,6 +32,25 @@ class IntervalSinkTest : public testing::Test {
   IntervalSink sink{{.details = true}, [this](Interval&& interval) { intervals.push_back(std::move(interval)); }};
 };
 
+TEST_F(IntervalSinkTest, EventsOfAProgramThatHasJustBegunAreNotOff) {
+  const AServer server;
+  server.begin(sink);
+  ProcessInfo info;
+  info.pid = 9;
+  info.comm = "worker";
+  const ProcessIndex worker = server.world->registry.add_process(info);
+  sink.consume(test::Events(0)
+                   .add_record(AServer::begin_ns + second - 2 * ms, EventKind::process,
+                               ProcessRecord{.process = worker, .peer = 0, .detail = 0},
+                               static_cast<std::uint16_t>(ProcessAction::exec))
+                   .batch(),
+               server.world->registry);
+  sink.advance(AServer::begin_ns + 2 * second, server.world->registry);
+  ASSERT_THAT(intervals, SizeIs(2));
+  EXPECT_THAT(interval_text(intervals[0], nullptr, 200, false), testing::Not(HasSubstr("(off)")));
+  EXPECT_THAT(interval_text(intervals[1], nullptr, 200, false), HasSubstr(" worker (off) "));
+}
+
 TEST_F(IntervalSinkTest, EachIntervalHasItsFigures) {
   const AServer server;
   server.begin(sink);
