@@ -10,6 +10,9 @@ namespace {
 
 constexpr std::string_view mark = "…";
 
+constexpr std::size_t min_columns = 40;
+
+std::size_t columns_of_line = max_columns;
 bool keeps_whole = false;
 
 /// Bytes of the first characters of a UTF-8 text, of those that fit into so many columns.
@@ -38,6 +41,15 @@ std::size_t begin_of_last(std::string_view text, std::size_t columns) {
 
 }  // namespace
 
+void fit_terminal(std::size_t columns) {
+  keeps_whole = columns == 0;
+  columns_of_line = keeps_whole ? max_columns : std::clamp(columns, min_columns, max_columns);
+}
+
+std::size_t text_columns() {
+  return columns_of_line;
+}
+
 std::string folded(std::string_view line, std::size_t column, std::size_t indent, std::size_t columns) {
   std::string out;
   bool is_first = true;
@@ -56,10 +68,6 @@ std::string folded(std::string_view line, std::size_t column, std::size_t indent
     is_first = false;
   }
   return out;
-}
-
-void keep_whole_texts() {
-  keeps_whole = true;
 }
 
 std::string cut(std::string_view text, std::size_t columns) {

@@ -12,6 +12,7 @@
 
 #include "base/exit_status.hpp"
 #include "base/folding.hpp"
+#include "base/terminal.hpp"
 #include "cli/input.hpp"
 #include "cli/messages.hpp"
 #include "cli/no_match.hpp"
@@ -85,7 +86,7 @@ std::string text_about(const Registry& registry, std::string text) {
 int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& sink, FdOutput& output,
             const std::function<std::string(const Registry& registry)>& report_of,
             std::function<LimitedDurations()> limited, bool samples_threads) {
-  if (!output.is_terminal()) keep_whole_texts();
+  fit_terminal(terminal_columns(output.fd()));
   ReportAtEnd with_report(sink, output, report_of);
   LimitCheck checked(with_report, options.limits, std::move(limited));
   int status = exit_ok;

@@ -208,7 +208,7 @@ int show_recording(const TopOptions& options, const Invocation& invocation) {
 int print_intervals(const TopOptions& options, const Invocation& invocation) {
   auto output = open_output("");
   if (!output) return report(output.error());
-  if (!(*output)->is_terminal()) keep_whole_texts();
+  fit_terminal(terminal_columns((*output)->fd()));
   std::uint64_t printed = 0;
   const auto is_enough = [&] { return options.max_intervals != 0 && printed >= options.max_intervals; };
   top::IntervalSink intervals(interval_options(options, false), [&](const top::Interval& interval) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <sstream>
 #include <string>
 
 #include "base/utf8.hpp"
@@ -51,11 +52,28 @@ TEST(Cut, CutsNothingWhereThereIsNoTerminal) {
   // The setting is for the rest of the process: of this one other tests follow.
   EXPECT_EXIT(
       {
-        keep_whole_texts();
+        fit_terminal(0);
         const std::string name = "a long name";
         std::_Exit(cut(name, 3) == name && cut_middle(name, 5) == name ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
+}
+
+TEST(Folding, FitsTheTerminal) {
+  const std::string text = "all lines of a text are as long as the terminal allows, and not longer than it is wide";
+  const auto longest_in = [&](std::size_t columns) {
+    fit_terminal(columns);
+    std::istringstream lines(folded(text, 0, 2));
+    std::size_t longest = 0;
+    for (std::string line; std::getline(lines, line);) longest = std::max(longest, line.size());
+    return longest;
+  };
+  // The setting is for the rest of the process.
+  EXPECT_EXIT(std::_Exit(longest_in(50) <= 50 && longest_in(50) > 40 && longest_in(0) == text.size() &&
+                                 text_columns() == max_columns && longest_in(3) <= 40
+                             ? 0
+                             : 1),
+              testing::ExitedWithCode(0), "");
 }
 
 TEST(Cut, InTheMiddleKeepsBothEnds) {

@@ -108,17 +108,18 @@ class LatencyText {
     if (!report_.scheduler_seen || figures.wall.total() == 0) return;
     const TimeSplit& time = figures.split;
     const std::uint64_t whole = figures.wall.total(), waited = time.runnable + time.blocked();
+    TextBuffer line;
     std::string_view separator;
     for (const auto& [name, ns] :
          {std::pair{"on a CPU", time.on_cpu}, {"runnable", time.runnable}, {"blocked", time.blocked()}}) {
       if (ns == 0) continue;
-      print(out_, "{}{} {}{}", separator, name, Percent{ns, whole}, separator.empty() ? " of that time" : "");
+      print(line, "{}{} {}{}", separator, name, Percent{ns, whole}, separator.empty() ? " of that time" : "");
       separator = ", ";
     }
     if (separator.empty()) return;
-    if (report_.phase.empty() && waited > whole / 2) out_.add(": mostly waiting (rtev-bpf pauses says for what)");
-    if (report_.phase.empty() && time.on_cpu > whole / 2) out_.add(": mostly work");
-    out_.add('\n');
+    if (report_.phase.empty() && waited > whole / 2) line.add(": mostly waiting (rtev-bpf pauses says for what)");
+    if (report_.phase.empty() && time.on_cpu > whole / 2) line.add(": mostly work");
+    out_.add(folded(line.text(), 0, 2), '\n');
   }
 
   void warnings() {

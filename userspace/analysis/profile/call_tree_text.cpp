@@ -109,9 +109,10 @@ class Tree {
   }
 
   void line(Index node, std::size_t indent) {
-    constexpr std::size_t before = 7, after = 40;
+    constexpr std::size_t before = 7, after = 40, least = 20;
+    const std::size_t taken = before + after + indent;
     print(out_, "{:>5}  {:{}}{}\n", share(node), "", indent,
-          PlaceName{tree_, tree_.nodes()[node].place, max_columns - before - after - indent});
+          PlaceName{tree_, tree_.nodes()[node].place, std::max(text_columns(), taken + least) - taken});
   }
 
   TextBuffer& out_;

@@ -113,10 +113,11 @@ class Screen {
     line(head.text());
     heap(process);
     if (figures.minor_words > 0 || (figures.minor_collections > 0 && figures.of_counters(0))) allocation(process);
-    add_list(out_, "explicit calls", figures.explicit_calls, explicit_phases(), "explicit_gc_", figures.missing.any());
-    TextBuffer user;
+    TextBuffer calls, user;
+    add_list(calls, "explicit calls", figures.explicit_calls, explicit_phases(), "explicit_gc_", figures.missing.any());
     add_user_events(user, process, "", max_user_events);
-    if (!user.text().empty()) line(user.text().substr(0, user.text().size() - 1));
+    for (const TextBuffer* const text : {&calls, &user})
+      if (!text->text().empty()) line(text->text().substr(0, text->text().size() - 1));
   }
 
   static void collector(TextBuffer& head, const StatsFigures& figures, std::string_view whose) {

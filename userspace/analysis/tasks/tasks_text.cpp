@@ -135,7 +135,7 @@ class TasksText {
   void line(std::string_view text, std::size_t indent = 0) { out_.add(folded(text, 0, indent), '\n'); }
   void cut_line(std::string_view text) {
     if (report_.full) return line(text, 11);
-    out_.add(cut(text, max_columns), '\n');
+    out_.add(cut(text, text_columns()), '\n');
   }
   std::size_t shown(std::size_t few) const { return report_.full ? SIZE_MAX : few; }
   bool several() const { return report_.programs.size() > 1; }
@@ -301,7 +301,8 @@ class TasksText {
     table.write(lines);
     for (const auto each : std::views::split(lines.text(), '\n'))
       if (!each.empty())
-        out_.add(report_.full ? std::string(std::string_view(each)) : cut(std::string_view(each), max_columns), '\n');
+        out_.add(report_.full ? std::string(std::string_view(each)) : cut(std::string_view(each), text_columns()),
+                 '\n');
   }
 
   void failures() {

@@ -10,6 +10,7 @@
 #include "base/folding.hpp"
 #include "base/option_types.hpp"
 #include "base/parse.hpp"
+#include "base/terminal.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/input.hpp"
 #include "cli/messages.hpp"
@@ -66,7 +67,7 @@ int run_diff(const DiffCommandOptions& options) {
   report.version = RTEV_VERSION;
   report.a.file = options.before;
   report.b.file = options.after;
-  if (!(*output)->is_terminal()) keep_whole_texts();
+  fit_terminal(terminal_columns((*output)->fd()));
   (*output)->begin();
   (*output)->write(options.json ? diff_json(report) : diff_text(report));
   int status = exit_ok;
