@@ -22,6 +22,7 @@
 #include "cli/foreign_words.hpp"
 #include "cli/messages.hpp"
 #include "cli/output_file.hpp"
+#include "cli/output_name.hpp"
 #include "cli/suggestion.hpp"
 #include "cli/tracing.hpp"
 #include "rtev/version.hpp"
@@ -81,26 +82,47 @@ std::string command_name(const Subcommand& subcommand) {
   return is_root ? "rtev-bpf" : "rtev-bpf " + subcommand.app->get_name();
 }
 
+/// True if the command has the option, or the argument of this name.
+bool has(const Subcommand& subcommand, const std::string& option) {
+  return subcommand.app->get_option_no_throw(option) != nullptr;
+}
+
+/// The same, and it was given.
+bool has_value(const Subcommand& subcommand, const std::string& option) {
+  return has(subcommand, option) && subcommand.app->get_option_no_throw(option)->count() > 0;
+}
+
+bool is_name_of_output(std::string_view argument) {
+  const auto suffixes = stream_suffixes();
+  return argument.ends_with(".html") ||
+         std::ranges::any_of(suffixes, [&](const std::string& suffix) { return argument.ends_with(suffix); });
+}
+
 /// The command line for people who write the name of a program, a file or a process where an option is needed.
 std::optional<std::string> meant_command(const Subcommand& subcommand, const std::string& argument) {
   if (argument.starts_with('-')) return std::nullopt;
   const auto with = [&](const std::string& more) { return command_name(subcommand) + more + escaped(argument); };
-  const bool takes_pid = subcommand.app->get_option_no_throw("--pid") != nullptr;
-  if (takes_pid && parse_number<std::int32_t>(argument).value_or(0) > 0) return with(" -p ");
+  if (has(subcommand, "--pid") && parse_number<std::int32_t>(argument).value_or(0) > 0) return with(" -p ");
   std::error_code ignored;
   const bool is_file = std::filesystem::is_regular_file(argument, ignored);
   const bool is_program = is_file ? ::access(argument.c_str(), X_OK) == 0 : argument.contains('/');
   const bool is_input = argument.ends_with(".fxt") || argument.ends_with(".events") || (is_file && !is_program);
-  if (is_input && subcommand.app->get_option_no_throw("--input") != nullptr) return with(" -i ");
+  if (is_input && has_value(subcommand, "A")) return command_name(subcommand) + " A.fxt B.fxt compares two";
+  const bool is_read = has_value(subcommand, "INPUT") || has_value(subcommand, "--input");
+  if (is_input && is_read) return command_name(subcommand) + " reads one file at a time; rtev-bpf diff compares two";
+  const bool is_output = has(subcommand, "--output") && !has_value(subcommand, "--output");
+  if (is_output && (is_read || !has(subcommand, "--input")) && is_name_of_output(argument) &&
+      subcommand.app->get_parent() != nullptr)
+    return with(" -o ");
+  if (is_input && has(subcommand, "--input")) return with(" -i ");
   if (is_input && subcommand.app->get_parent() == nullptr) return with(" dump ");
   if (is_program && !is_input && subcommand.takes_command) return with(" -- ");
   return std::nullopt;
 }
 
 std::optional<std::string> foreign_hint(const Subcommand& subcommand, std::string_view word) {
-  return hint_for_foreign_word(word, command_name(subcommand), [&](const std::string& option) {
-    return subcommand.app->get_option_no_throw(option) != nullptr;
-  });
+  return hint_for_foreign_word(word, command_name(subcommand),
+                               [&](const std::string& option) { return has(subcommand, option); });
 }
 
 /// "s" of "sec", "seconds"; of a unit itself; empty for other words.
@@ -155,10 +177,12 @@ std::optional<std::string> missing_hint(const Subcommand& subcommand, const CLI:
   for (const std::string& argument : root.remaining(true))
     if (auto hint = foreign_hint(subcommand, argument)) return hint;
   const std::string name = subcommand.app->get_name();
+  if (const auto rest = root.remaining(true); name == "convert" && !rest.empty() && has_value(subcommand, "INPUT"))
+    return fmt::format("rtev-bpf convert {} -o {}", escaped(subcommand.app->get_option("INPUT")->results().front()),
+                       escaped(rest.front()));
   if (name == "diff") return "rtev-bpf diff BEFORE.fxt AFTER.fxt; of one recording: rtev-bpf stats -i FILE.fxt";
-  const CLI::Option* const pid = subcommand.app->get_option_no_throw("--pid");
-  if (text.starts_with("INPUT") && pid != nullptr && pid->count() > 0)
-    return fmt::format("rtev-bpf {} {}", name, escaped(pid->results().front()));
+  if (text.starts_with("INPUT") && has_value(subcommand, "--pid"))
+    return fmt::format("rtev-bpf {} {}", name, escaped(subcommand.app->get_option("--pid")->results().front()));
   return std::nullopt;
 }
 
@@ -174,7 +198,7 @@ std::string meant_selection(const Subcommand& subcommand, std::string_view value
     names += fmt::format(" --name '{}'", one);
   }
   if (are_ids) return ids;
-  return subcommand.app->get_option_no_throw("--name") != nullptr ? names : "";
+  return has(subcommand, "--name") ? names : "";
 }
 
 /// What those meant whose value was refused: "--pid: 'main.exe' is not a process id".

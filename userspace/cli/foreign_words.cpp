@@ -21,6 +21,7 @@ constexpr std::string_view memory_hint = "rtev-bpf allocs: who allocates; rtev-b
 constexpr Row rows[] = {
     // What is read and written
     {{"-i", "--input", "--in"}, "INPUT", "{} FILE"},
+    {{"-i", "--input"}, "A", "{} A.fxt B.fxt"},
     {{"-i", "--input"}, "", "rtev-bpf dump FILE shows its events, rtev-bpf summary -i FILE sums them up"},
     {{"--log-file", "--out", "--output-file", "-w"}, "--output", "{} -o FILE"},
     {{"--json", "-j", "--jsonl"}, "--format", "{} -f json"},

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <iterator>
 #include <optional>
@@ -15,6 +17,7 @@
 #include "base/escape.hpp"
 #include "base/file_limit.hpp"
 #include "base/name_globs.hpp"
+#include "base/parse.hpp"
 #include "base/text_buffer.hpp"
 #include "base/text_format.hpp"
 #include "base/units.hpp"
@@ -56,6 +59,10 @@ std::string list_of(const std::set<std::int32_t>& numbers) {
 
 /// `others`: a sentence that names them.
 std::string hint_of(const ProcessOptions& options, const Processes& processes, std::string_view others) {
+  const auto is_of_one = [&](std::int32_t pid) {
+    return std::ranges::find(processes, pid, [](const auto& process) { return process.second; }) != processes.end();
+  };
+  if (const std::string meant = meant_pids(options.names, is_of_one); !meant.empty()) return meant;
   std::set<std::string> names;
   std::vector<std::string> listed;
   for (const auto& [name, pid] : processes) {
@@ -89,6 +96,18 @@ std::string seen_names(const EventFilter::Names& seen) {
 
 }  // namespace
 
+std::string meant_pids(const std::vector<std::string>& names, const std::function<bool(std::int32_t)>& is_process) {
+  std::string meant;
+  for (const std::string& name : names)
+    if (const auto pid = parse_number<std::int32_t>(name); pid && *pid > 0 && is_process(*pid))
+      meant += fmt::format(" -p {}", *pid);
+  return meant.empty() ? "" : fmt::format("did you mean{}? --name selects by name", meant);
+}
+
+std::string meant_pids(const std::vector<std::string>& names) {
+  return meant_pids(names, [](std::int32_t pid) { return ::kill(pid, 0) == 0 || errno == EPERM; });
+}
+
 ProcessOptions unmatched(const ProcessOptions& options, const Registry& registry) {
   ProcessOptions unmatched;
   const auto matches_none = [&](const auto& matches) { return std::ranges::none_of(registry.processes(), matches); };
@@ -120,9 +139,11 @@ std::string no_match_message(const ProcessOptions& unmatched, const helper::Help
   lister.run();
   Processes processes;
   for (const ProcessInfo& info : lister.registry().processes()) processes.emplace(info.name, info.pid);
-  return fmt::format(
-      "rtev-bpf: no OCaml 5 program that runs now matches {}\nhint: {}\n", selection_of(unmatched),
-      processes.empty() ? "rtev-bpf ps lists OCaml 5 processes" : hint_of(unmatched, processes, "those that run:"));
+  std::string hint = meant_pids(unmatched.names);
+  if (hint.empty())
+    hint = processes.empty() ? "rtev-bpf ps lists OCaml 5 processes" : hint_of(unmatched, processes, "those that run:");
+  return fmt::format("rtev-bpf: no OCaml 5 program that runs now matches {}\nhint: {}\n", selection_of(unmatched),
+                     hint);
 }
 
 std::string no_thread_message(const SeenThreads& seen) {

@@ -2,8 +2,11 @@
 // What is said where an option that selects matches nothing: -p, -n, --events, --domain, --tid, --from, --to, --around.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/options.hpp"
 #include "helper/helper_process.hpp"
@@ -22,6 +25,11 @@ ProcessOptions unmatched(const ProcessOptions& options, const Registry& registry
 
 /// These options match no process of a recording, which has these ones. Without a hint if it has none.
 Error no_match_error(const ProcessOptions& unmatched, const Processes& processes, const std::string& subject);
+
+/// For who gives the ids of processes as names: "did you mean -p 42? ..."; empty if none of them is one.
+std::string meant_pids(const std::vector<std::string>& names, const std::function<bool(std::int32_t)>& is_process);
+/// The same of those that run now.
+std::string meant_pids(const std::vector<std::string>& names);
 
 /// When a trace begins: no program that runs matches these options. Looks for others to name, which takes a tenth of a
 /// second. Any thread.

@@ -145,6 +145,12 @@ TEST(Messages, NameWhatASelectionCouldHaveMeant) {
             "did you mean --name 'serv*'? its processes: leaky\\x0A, server");
   EXPECT_EQ(no_match_error(pid, processes, "t.fxt").hint, "its processes: leaky\\x0A/9, server/7, server/8");
   EXPECT_EQ(no_match_error(pid, {}, "t.fxt").hint, "it has no processes");
+  EXPECT_EQ(no_match_error({.names = {"8", "srever"}}, processes, "t.fxt").hint,
+            "did you mean -p 8? --name selects by name");
+  EXPECT_THAT(no_match_error({.names = {"10"}}, processes, "t.fxt").hint, testing::StartsWith("its processes:"));
+  EXPECT_EQ(meant_pids({std::to_string(::getpid())}),
+            "did you mean -p " + std::to_string(::getpid()) + "? --name selects by name");
+  EXPECT_EQ(meant_pids({"0", "server", "-1", "99999999999"}), "");
 }
 
 TEST(Messages, OptionsThatMatchNothingAreFoundOneByOne) {

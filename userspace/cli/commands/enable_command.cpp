@@ -16,6 +16,7 @@
 #include "base/name_globs.hpp"
 #include "cli/commands/subcommands.hpp"
 #include "cli/messages.hpp"
+#include "cli/no_match.hpp"
 #include "enable/enabler.hpp"
 #include "helper/helper_process.hpp"
 #include "helper/process_queries.hpp"
@@ -184,10 +185,12 @@ int run(const EnableOptions& options, Task task) {
     if (!answers) return report(answers.error());
     take(answers);
   }
-  if (programs == 0)
+  if (programs == 0) {
+    const std::string meant = meant_pids(options.names);
     return report({.what = "no program found",
                    .why = "no OCaml 5 program runs that was selected",
-                   .hint = "rtev-bpf ps lists OCaml processes"});
+                   .hint = meant.empty() ? "rtev-bpf ps lists OCaml processes" : meant});
+  }
   return all_good ? exit_ok : exit_failure;
 }
 
