@@ -31,7 +31,10 @@ struct RunHeader {
   NotRecorded not_recorded{};
 
   /// True if rings were read from their beginnings: then there are events from before the run.
-  bool reads_past() const { return std::ranges::find(command_line, "--history") != command_line.end(); }
+  bool reads_past() const {
+    const auto end = std::ranges::find(command_line, "--");  // what follows is of the program that was started
+    return std::find(command_line.begin(), end, "--history") != end;
+  }
   /// Where what is shown begins.
   std::uint64_t begin_ns() const { return shown_from_ns != 0 ? shown_from_ns : start_ns; }
 };

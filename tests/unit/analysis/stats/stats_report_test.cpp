@@ -290,6 +290,11 @@ TEST_F(StatsReportTest, TimesBeforeTheRunCountWhereThePastIsRead) {
   EXPECT_EQ(json()["processes"][0]["wall_ns"], 9'100);
 }
 
+TEST(RunHeader, OptionsOfTheProgramThatWasStartedAreNotOurs) {
+  EXPECT_TRUE((RunHeader{.command_line = {"rtev-bpf", "stats", "--history", "--", "prog"}}).reads_past());
+  EXPECT_FALSE((RunHeader{.command_line = {"rtev-bpf", "stats", "--", "prog", "--history"}}).reads_past());
+}
+
 TEST_F(StatsReportTest, AProcessIsCountedOnceForAllItsPrograms) {
   // A build tool whose children write events, or none, before they run a compiler.
   const auto add = [&](std::int32_t child, std::uint32_t generation, bool has_events, std::uint64_t time) {
