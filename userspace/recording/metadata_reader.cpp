@@ -246,6 +246,7 @@ Result<void> MetadataReader::others(const Object& object) {
   Values values(object.arguments);
   list_.others.count = values.number<std::uint64_t>(metadata_others);
   word_fields(list_.others.words, values);
+  if (values.has("replaced")) list_.others.replaced = values.number<std::uint64_t>("replaced");
   if (!values.complete()) return incomplete(metadata_others);
   has_others_ = true;
   return {};

@@ -98,7 +98,9 @@ PeriodFigures::Processes PeriodFigures::processes(const Registry& run, bool is_l
                        .ns = since(info.left_alone.ns, base->left_alone.ns)};
   }
   skip_to(UINT32_MAX);
-  others = {.count = since(others.count, base_.others.count), .words = part_of(others.words, others_before, is_last)};
+  others = {.count = since(others.count, base_.others.count),
+            .replaced = since(others.replaced, base_.others.replaced),
+            .words = part_of(others.words, others_before, is_last)};
   return {.list = std::move(list), .others = others};
 }
 

@@ -109,7 +109,7 @@ void Registry::remember_retired(ProcessIndex index) {
   const auto oldest = processes_.find(most->second.front());
   most->second.pop_front();
   if (most->second.empty()) retired_.erase(most);
-  if (!oldest->second.info.replaced) ++others_.count;
+  ++(oldest->second.info.replaced ? others_.replaced : others_.count);
   others_.words += oldest->second.info.words;
   processes_.erase(oldest);
 }

@@ -171,7 +171,8 @@ class Registry {
   }
   /// Sums over the ended images that are not kept.
   struct Others {
-    std::uint64_t count = 0;  ///< of processes: without images that were replaced
+    std::uint64_t count = 0;     ///< of processes: without images that were replaced
+    std::uint64_t replaced = 0;  ///< images that others of their process have replaced
     Accounting words;
   };
   const Others& others() const { return others_; }

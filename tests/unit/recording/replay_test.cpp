@@ -231,6 +231,29 @@ TEST(Replay, TheSummaryNamesTheSameCulprits) {
   EXPECT_EQ(back.text, summary_text(summary, world.registry, true));
 }
 
+TEST(Replay, TheSummaryCountsProgramsThatAreNotListed) {
+  World world;
+  for (std::int32_t pid = 1; pid <= static_cast<std::int32_t>(Registry::remembered); ++pid) {
+    for (const std::uint32_t generation : {0U, 1U}) {
+      ProcessInfo info = World::default_info();
+      info.pid = pid;
+      info.exec_generation = generation;
+      world.registry.retire_process(world.registry.add_process(info));
+    }
+  }
+  StringOutput file;
+  FxtSink fxt(file);
+  fxt.header(make_header());
+  fxt.summary({}, world.registry);
+  TextOfSummary back;
+  Replay replay(back);
+  ASSERT_TRUE(replay.feed(bytes_of(file.text())));
+  ASSERT_TRUE(replay.finish());
+  EXPECT_THAT(back.text, HasSubstr("of 4,097 OCaml processes"));
+  EXPECT_THAT(back.text, HasSubstr("and 8,173 more")) << "8,193 programs, of which 20 have rows";
+  EXPECT_EQ(back.text, summary_text({}, world.registry, true));
+}
+
 /// A record has no room for all that may be known of a process.
 TEST(Replay, KeepsAllThatIsKnownOfABytecodeProgram) {
   World world;

@@ -82,6 +82,7 @@ TEST(Registry, CountsAProcessOnceForAllItsImages) {
   EXPECT_EQ(registry.process_count(), 2u);
   for (std::size_t i = 0; i < Registry::remembered; ++i) add(3 + i, 0);
   EXPECT_EQ(registry.others().count, 2u) << "of three images";
+  EXPECT_EQ(registry.others().replaced, 1u);
   EXPECT_EQ(registry.process_count(), Registry::remembered + 2);
 
   Registry restored;

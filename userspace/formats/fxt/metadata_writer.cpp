@@ -132,6 +132,7 @@ void MetadataWriter::summary(const RunSummary& summary, const Registry& registry
   }
   Metadata others(writer_, metadata_others, registry.others().count);
   word_fields(registry.others().words, others);
+  if (registry.others().replaced > 0) others.add("replaced", registry.others().replaced);
   others.write();
   // In parts: a record has at most 15 arguments.
   constexpr std::size_t kinds_in_a_part = 8;

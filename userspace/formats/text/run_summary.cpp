@@ -25,7 +25,8 @@ struct Total {
 
 Total total_of(const Registry& registry) {
   return {.processes = registry.process_count(),
-          .programs = registry.others().count + static_cast<std::uint64_t>(std::ranges::distance(registry.processes())),
+          .programs = registry.others().count + registry.others().replaced +
+                      static_cast<std::uint64_t>(std::ranges::distance(registry.processes())),
           .words = words_of_all(registry)};
 }
 
