@@ -151,55 +151,57 @@ int crashing_words(const Directory& /*dir*/) {
   return 0;
 }
 
-int locked_directory(const Directory& dir) {
+/// As a stranger, calls `lock` with a file system that never answers, and keeps what it locks.
+template <typename Lock>
+int keep_locked(const Directory& dir, Lock&& lock) {
   const SilentMount mount(dir / "mount");
   mount.serve(::getpid());
   become_stranger(dir);
-  const Directory rings = dir / "rings";
-  std::filesystem::create_directory(rings);
-  lock_directory(mount, rings);
+  lock(mount);
   return end_all(repeat([] {}, 1));
+}
+
+int locked_directory(const Directory& dir) {
+  return keep_locked(dir, [&](const SilentMount& mount) {
+    const Directory rings = dir / "rings";
+    std::filesystem::create_directory(rings);
+    lock_directory(mount, rings);
+  });
 }
 
 int locked_process(const Directory& dir) {
-  const SilentMount mount(dir / "mount");
-  mount.serve(::getpid());
-  become_stranger(dir);
-  std::string pid;
-  std::ifstream(dir / "plan") >> pid;
-  ::alarm(longest_lock_s);
-  lock_process(mount, pid);
-  return end_all(repeat([] {}, 1));
+  return keep_locked(dir, [&](const SilentMount& mount) {
+    std::string pid;
+    std::ifstream(dir / "plan") >> pid;
+    ::alarm(longest_lock_s);
+    lock_process(mount, pid);
+  });
 }
 
 int locked_worker(const Directory& dir) {
-  const SilentMount mount(dir / "mount");
-  mount.serve(::getpid());
-  become_stranger(dir);
-  say("ready");
-  std::string worker;
-  while (worker.empty()) worker = find_worker();
-  ::alarm(longest_lock_s);
-  lock_process(mount, worker);
-  say(("locked " + worker).c_str());
-  return end_all(repeat([] {}, 1));
+  return keep_locked(dir, [](const SilentMount& mount) {
+    say("ready");
+    std::string worker;
+    while (worker.empty()) worker = find_worker();
+    ::alarm(longest_lock_s);
+    lock_process(mount, worker);
+    say(("locked " + worker).c_str());
+  });
 }
 
 int locked_state(const Directory& dir) {
-  const SilentMount mount(dir / "mount");
-  mount.serve(::getpid());
-  become_stranger(dir);
-  std::filesystem::create_directory(dir / "held");
-  lock_directory(mount, dir / "held");
-  const pid_t other = fork_dependent();
-  if (other == 0) {
-    // Where names may be looked up the directory that a file goes to is locked first, and the one that it comes from is
-    // waited for.
-    ::rename((dir / "held/none").c_str(), "/run/rtev-bpf/enabled/none");
-    ::_exit(0);
-  }
-  while (state_of(other) == 'R') ::poll(nullptr, 0, 1);
-  return end_all(repeat([] {}, 1));
+  return keep_locked(dir, [&](const SilentMount& mount) {
+    std::filesystem::create_directory(dir / "held");
+    lock_directory(mount, dir / "held");
+    const pid_t other = fork_dependent();
+    if (other == 0) {
+      // Where names may be looked up the directory that a file goes to is locked first, and the one that it comes from
+      // is waited for.
+      ::rename((dir / "held/none").c_str(), "/run/rtev-bpf/enabled/none");
+      ::_exit(0);
+    }
+    while (state_of(other) == 'R') ::poll(nullptr, 0, 1);
+  });
 }
 
 int silent_flags(const Directory& dir) {
