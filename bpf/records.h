@@ -357,6 +357,14 @@ struct rtev_running {
   __u32 padding;
 };
 
+/* What memory.bpf.c says of a process. */
+struct rtev_group_memory {
+  __u64 start_time; /* of the process: ns of CLOCK_BOOTTIME */
+  __u64 pages_left; /* of its control group and those above it, the least one */
+};
+
+#define RTEV_NO_LIMIT (~0ull)
+
 /* ---- Ring-less tracing: events of programs whose events are off ---- */
 
 #define RTEV_MAX_RINGLESS_PROCESSES 16384 /* probed at the same time */

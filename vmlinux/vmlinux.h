@@ -33,6 +33,7 @@ enum { false = 0, true = 1 };
 
 /* CO-RE finds the values by name. */
 enum pageflags { PG_locked = 0, PG_uptodate = 3 };
+enum cgroup_subsys_id { memory_cgrp_id = 4 };
 
 enum {
   BPF_MAP_TYPE_HASH = 1,
@@ -249,6 +250,29 @@ struct nsproxy {
   struct time_namespace *time_ns;
 };
 
+struct page_counter {
+  atomic_long_t usage;
+  long unsigned int max;
+  struct page_counter *parent;
+};
+
+struct cgroup_subsys_state {
+  struct cgroup *cgroup;
+};
+
+struct mem_cgroup {
+  struct cgroup_subsys_state css;
+  struct page_counter memory;
+};
+
+struct css_set {
+  struct cgroup_subsys_state *subsys[12];
+};
+
+struct bpf_iter_meta {
+  struct seq_file *seq;
+};
+
 struct uprobe_task {
   long unsigned int vaddr;
   struct uprobe *active_uprobe;
@@ -273,8 +297,14 @@ struct task_struct {
   struct nsproxy *nsproxy;
   struct signal_struct *signal;
   u64 self_exec_id;
+  struct css_set *cgroups;
   struct uprobe_task *utask;
   struct thread_struct thread;
+};
+
+struct bpf_iter__task {
+  struct bpf_iter_meta *meta;
+  struct task_struct *task;
 };
 
 /* More of struct vm_area_struct: a member whose type has no name. CO-RE ignores what follows three underscores. */

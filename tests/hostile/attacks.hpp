@@ -158,9 +158,9 @@ int locked_state(const Directory& dir);
 int crashing_words(const Directory& dir);
 /// Keeps the directory `dir`/rings locked.
 int locked_directory(const Directory& dir);
-/// Keeps the directory in /proc of a process locked, for 20 s at the most: of the one with the pid in `dir`/plan.
-int locked_process(const Directory& dir);
-/// The same of the next worker of `rtev-bpf enable`; says "locked PID" then.
+/// Keeps the directory locked, for 20 s at the most, that holds the one whose path is in `dir`/plan.
+int locked_above(const Directory& dir);
+/// The same of the directory in /proc of the next worker of `rtev-bpf enable`; says "locked PID" then.
 int locked_worker(const Directory& dir);
 /// Has its events started, and says "started". Maps a file that does not answer over their flags when stdin has a byte,
 /// and says "silent".

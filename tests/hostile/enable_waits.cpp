@@ -50,17 +50,17 @@ void lock_directory(const SilentMount& mount, const std::string& path) {
   if (state_of(reader) == 'Z') fail("the directory is not locked");
 }
 
-/// Locks /proc/PID: rename(2) locks both directories, the upper one first, before the kernel looks at rights.
-void lock_process(const SilentMount& mount, const std::string& pid) {
-  const std::string process = "/proc/" + pid;
-  lock_directory(mount, process + "/task");
+/// Locks the directory above one that may be read: rename(2) locks both, the upper one first, before the kernel looks
+/// at rights.
+void lock_above(const SilentMount& mount, const Directory& directory) {
+  lock_directory(mount, directory);
   const pid_t renamer = fork_dependent();
   if (renamer == 0) {
-    ::rename((process + "/task/none").c_str(), (process + "/none").c_str());
+    ::rename((directory / "none").c_str(), (directory.parent_path() / "none").c_str());
     ::_exit(1);
   }
   while (state_of(renamer) != 'D') {
-    if (state_of(renamer) == 'Z') fail("the process is not locked");
+    if (state_of(renamer) == 'Z') fail("the directory above is not locked");
     ::poll(nullptr, 0, 1);
   }
 }
@@ -169,12 +169,12 @@ int locked_directory(const Directory& dir) {
   });
 }
 
-int locked_process(const Directory& dir) {
+int locked_above(const Directory& dir) {
   return keep_locked(dir, [&](const SilentMount& mount) {
-    std::string pid;
-    std::ifstream(dir / "plan") >> pid;
+    std::string directory;
+    std::ifstream(dir / "plan") >> directory;
     ::alarm(longest_lock_s);
-    lock_process(mount, pid);
+    lock_above(mount, directory);
   });
 }
 
@@ -184,7 +184,7 @@ int locked_worker(const Directory& dir) {
     std::string worker;
     while (worker.empty()) worker = find_worker();
     ::alarm(longest_lock_s);
-    lock_process(mount, worker);
+    lock_above(mount, "/proc/" + worker + "/task");
     say(("locked " + worker).c_str());
   });
 }

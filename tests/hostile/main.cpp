@@ -72,7 +72,7 @@ constexpr auto attacks = std::to_array<Attack>({
     {"locked-state", locked_state},
     {"crashing-words", crashing_words},
     {"locked-directory", locked_directory},
-    {"locked-process", locked_process},
+    {"locked-above", locked_above},
     {"locked-worker", locked_worker},
     {"silent-flags", silent_flags},
     {"locked-when-asked", locked_when_asked},

@@ -3,11 +3,13 @@
 
 #include <signal.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "live/harness.hpp"
+#include "live/memory_group.hpp"
 #include "live/place.hpp"
 #include "live/variety.hpp"
 
@@ -111,6 +113,18 @@ TEST_F(EnablePlaceLive, AFullFileSystemIsRefused) {
                     .script = R"(mount -t tmpfs -o mode=700,size=1m tmpfs "$ROOT/rings"; exec "$@")"};
   Placed placed(place, dir.path(), workloads(), "alloc");
   expect_refused(placed.process(), placed.pid(), "space");
+}
+
+TEST_F(EnablePlaceLive, AControlGroupWithoutMemoryForTheRingIsRefused) {
+  covers("enable", "a ring in memory that the control group has not");
+  const auto group = MemoryGroup::make();
+  if (!group) GTEST_SKIP() << "there is no place for a control group";
+  const Place place{.label = "Group", .what = "", .unshare = {"--mount"}, .script = rings_script};
+  Placed placed(place, dir.path(), workloads(), "alloc");
+  constexpr std::uint64_t limit_bytes = 48 << 20;  // a ring has 64 MiB
+  ASSERT_TRUE(group->limit(limit_bytes));
+  ASSERT_TRUE(group->add(placed.pid()));
+  expect_refused(placed.process(), placed.pid(), "memory of its control group: 4");
 }
 
 TEST_F(EnablePlaceLive, AReadOnlyFileSystemIsRefused) {

@@ -19,6 +19,7 @@
 #include "base/clock.hpp"
 #include "enable/suspects.hpp"
 #include "live/hostile_enable_fixture.hpp"
+#include "live/memory_group.hpp"
 #include "support/poll_until.hpp"
 
 namespace rtev::test {
@@ -134,14 +135,29 @@ TEST_F(SilentEnableLive, ALockOfAProcesssDirectoryKeepsNobodyWaiting) {
   covers("enable", "a program whose directory in /proc another user keeps locked: `ps`, `enable -n`, `enable`");
   const fs::path own = make_directory("own", nobody);
   Process victim = dozing(victim_user);
-  std::ofstream(own / "plan") << victim.pid();
-  Process attacker(silent_attack("locked-process", own), "ready");
+  std::ofstream(own / "plan") << "/proc/" << victim.pid() << "/task";
+  Process attacker(silent_attack("locked-above", own), "ready");
   victim.go();
   EXPECT_THAT(run_tool({"ps"}).out, HasSubstr("dozing"));
   EXPECT_THAT(run_tool({"enable", "--dry-run", "-n", "dozing-*"}).out, HasSubstr(switched_on(victim)));
   const Outcome outcome = run(enabling({victim.pid()}));
   EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
   EXPECT_TRUE(attacker.running()) << "one of them waited until the lock was gone";
+}
+
+TEST_F(SilentEnableLive, ALockOfAControlGroupKeepsNobodyWaiting) {
+  covers("enable", "a program whose control group's directory another user keeps locked");
+  const auto group = MemoryGroup::make();
+  if (!group) GTEST_SKIP() << "there is no place for a control group";
+  const fs::path own = make_directory("own", nobody);
+  Process victim = dozing(victim_user);
+  ASSERT_TRUE(group->add(victim.pid()));
+  std::ofstream(own / "plan") << group->child().native();
+  Process attacker(silent_attack("locked-above", own), "ready");
+  victim.go();
+  const Outcome outcome = run(enabling({victim.pid()}));
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_TRUE(attacker.running()) << "it waited until the lock was gone";
 }
 
 TEST_F(SilentEnableLive, ALockOfTheWorkersDirectoryIsBlamedOnNobody) {

@@ -34,30 +34,27 @@ std::atomic<int> unanswered = 0;
 /// Children that did not answer, and have not ended since: each is a task of this service.
 class LeftBehind {
  public:
-  bool has_room_for(std::uint32_t user, Blame blame) {
+  bool has_room_for(std::uint32_t user) {
     const std::lock_guard lock(mutex_);
     std::erase_if(children_, [](const Child& child) {
       pollfd ended{.fd = child.process.get(), .events = POLLIN, .revents = 0};
       return ::poll(&ended, 1, 0) == 1;
     });
-    const std::ptrdiff_t all = std::ranges::count(children_, blame, &Child::blame);
-    const std::ptrdiff_t own = std::ranges::count_if(
-        children_, [&](const Child& child) { return child.blame == blame && child.user == user; });
-    if (blame == Blame::nobody) return own < most_of_user && all < most_of_nobody;
+    const std::ptrdiff_t own = std::ranges::count(children_, user, &Child::user);
+    const auto all = static_cast<std::ptrdiff_t>(children_.size());
     // Many users may be one person's: the first one of another user has room beyond that.
     return own < most_of_user && all < (own == 0 ? 2 * most : most);
   }
-  void add(std::uint32_t user, Blame blame, UniqueFd process) {
+  void add(std::uint32_t user, UniqueFd process) {
     const std::lock_guard lock(mutex_);
-    children_.push_back({.user = user, .blame = blame, .process = std::move(process)});
+    children_.push_back({.user = user, .process = std::move(process)});
   }
 
  private:
-  static constexpr std::ptrdiff_t most_of_user = 2, most_of_nobody = 8, most = 32;  // the agent's unit has 128 tasks
+  static constexpr std::ptrdiff_t most_of_user = 2, most = 32;  // the agent's unit has 128 tasks
 
   struct Child {
     std::uint32_t user;
-    Blame blame;  ///< where others are to blame, the user's other work goes on
     UniqueFd process;
   };
   std::mutex mutex_;
@@ -78,8 +75,8 @@ bool is_own_user_namespace(std::uint64_t inode) {
 }  // namespace
 
 std::optional<helper::Message> run_in_child(std::uint32_t user, std::vector<int> kept,
-                                            const std::function<helper::Message()>& work, Blame blame) {
-  if (!left_behind().has_room_for(user, blame)) return std::nullopt;
+                                            const std::function<helper::Message()>& work) {
+  if (!left_behind().has_room_for(user)) return std::nullopt;
   auto channel = helper::make_channel();
   if (!channel) return std::nullopt;
   const pid_t child = ::fork();
@@ -107,8 +104,8 @@ std::optional<helper::Message> run_in_child(std::uint32_t user, std::vector<int>
   ::syscall(SYS_pidfd_send_signal, held.get(), SIGKILL, nullptr, 0);
   ::waitpid(child, nullptr, WNOHANG);  // SIGCHLD is ignored: the kernel forgets it
   if (answer) return answer;
-  if (blame == Blame::user) ++unanswered;
-  if (held) left_behind().add(user, blame, std::move(held));
+  ++unanswered;
+  if (held) left_behind().add(user, std::move(held));
   return std::nullopt;
 }
 

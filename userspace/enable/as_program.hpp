@@ -12,16 +12,13 @@
 
 namespace rtev::enable {
 
-/// Who is charged if there is no answer: see unanswered_children().
-enum class Blame : std::uint8_t { user, nobody };
-
 /// Runs `work` in a child process, which has no descriptors of this one but `kept`, and returns its answer. For what
 /// changes the process, or may wait for a file system. Nothing if it takes longer than a second: it is left behind
 /// then. Nor if two that were left behind for this user (see charged_user()), or too many of all, have not ended yet.
 std::optional<helper::Message> run_in_child(std::uint32_t user, std::vector<int> kept,
-                                            const std::function<helper::Message()>& work, Blame blame = Blame::user);
+                                            const std::function<helper::Message()>& work);
 
-/// How often run_in_child() had no answer so far, in this process, for which the user is to blame.
+/// How often run_in_child() had no answer so far, in this process.
 int unanswered_children();
 
 /// Gives this process the rights of a program for files: its user and groups, and CAP_DAC_OVERRIDE only if the program

@@ -2,16 +2,12 @@
 #include "enable/process_status.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <string_view>
 
-#include "base/file_io.hpp"
 #include "base/parse.hpp"
 
 namespace rtev::enable {
 namespace {
-
-constexpr std::size_t max_file_bytes = 4096;
 
 /// The next word as a number, 0 if it is none. Words end with blanks or tabs.
 template <typename Number>
@@ -26,24 +22,6 @@ std::uint64_t limit_of(std::string_view line, std::string_view name) {
   line.remove_prefix(name.size());
   const std::string_view rest = line.substr(std::min(line.find_first_not_of(' '), line.size()));
   return parse_leading_number<std::uint64_t>(rest).value_or(UINT64_MAX);
-}
-
-/// A number in a file of a control group; UINT64_MAX for "max", and where there is no such file.
-std::uint64_t group_value(const std::filesystem::path& group, const char* file) {
-  const auto text = read_small_file(group / file, max_file_bytes);
-  return text ? parse_leading_number<std::uint64_t>(*text).value_or(UINT64_MAX) : UINT64_MAX;
-}
-
-/// The least that a group and those above it have left.
-std::uint64_t memory_left(const std::filesystem::path& root, std::string_view path, const char* limit,
-                          const char* usage) {
-  std::uint64_t left = UINT64_MAX;
-  for (std::filesystem::path group = std::string(path);; group = group.parent_path()) {
-    const std::filesystem::path directory = root / group.relative_path();
-    const std::uint64_t most = group_value(directory, limit), used = group_value(directory, usage);
-    if (most != UINT64_MAX && used != UINT64_MAX) left = std::min(left, most - std::min(most, used));
-    if (!group.has_relative_path()) return left;
-  }
 }
 
 }  // namespace
@@ -103,21 +81,6 @@ std::optional<std::string> variable_in(std::string_view environment, std::string
       return std::string(entry.substr(name.size() + 1));
   }
   return std::nullopt;
-}
-
-std::uint64_t memory_left(std::string_view groups) {
-  std::uint64_t left = UINT64_MAX;
-  while (!groups.empty()) {
-    std::string_view line = take_until(groups, '\n');
-    take_until(line, ':');
-    const std::string_view controllers = take_until(line, ':');
-    if (controllers.empty())
-      left = std::min(left, memory_left("/sys/fs/cgroup", line, "memory.max", "memory.current"));
-    else if (controllers.contains("memory"))
-      left =
-          std::min(left, memory_left("/sys/fs/cgroup/memory", line, "memory.limit_in_bytes", "memory.usage_in_bytes"));
-  }
-  return left;
 }
 
 }  // namespace rtev::enable

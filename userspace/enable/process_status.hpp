@@ -39,7 +39,4 @@ ProcessLimits parse_limits(std::string_view text);
 /// A variable in the text of /proc/PID/environ, with which the program was started.
 std::optional<std::string> variable_in(std::string_view environment, std::string_view name);
 
-/// Bytes that control groups have left, by the text of /proc/PID/cgroup; UINT64_MAX: no limit.
-std::uint64_t memory_left(std::string_view groups);
-
 }  // namespace rtev::enable

@@ -92,29 +92,10 @@ bool has_spare_files(std::uint64_t files, std::uint64_t limit) {
   return files + std::clamp<std::uint64_t>(limit / 8, 16, 256) <= limit;
 }
 
-/// Control groups of version 1 have the largest number of whole pages instead of no limit.
-constexpr std::uint64_t no_limit = std::uint64_t{1} << 62;
-
 std::string megabytes(std::uint64_t bytes) {
   constexpr std::uint64_t megabyte = 1 << 20;
-  if (bytes >= no_limit) return "no limit";
+  if (bytes == UINT64_MAX) return "no limit";
   return bytes < megabyte ? fmt::format("{} kB", bytes >> 10) : fmt::format("{} MB", bytes / megabyte);
-}
-
-/// Of which others can lock the directories, as those of /proc: see own_proc(). Nothing then.
-std::optional<std::uint64_t> memory_of_groups(std::uint32_t user, const std::string& groups) {
-  std::uint64_t left = 0;
-  const auto look = [&] {
-    left = enable::memory_left(groups);
-    helper::Message answer;
-    helper::Writer{answer}(left);
-    return answer;
-  };
-  auto answer = run_in_child(user, {}, look, Blame::nobody);
-  if (!answer) return std::nullopt;
-  helper::Reader reader(*answer);
-  reader(left);
-  return reader.is_complete() ? std::optional(left) : std::nullopt;
 }
 
 /// Collects what was looked at.
@@ -229,13 +210,13 @@ bool has_spare_files(const HeldProcess& process) {
   return limits && has_spare_files(open_files(process), parse_limits(*limits).open_files);
 }
 
-Requirements check_requirements(const Target& target, const Allowed& allowed, std::set<std::string>& silent) {
+Requirements check_requirements(const Target& target, const Allowed& allowed, std::optional<std::uint64_t> memory_left,
+                                std::set<std::string>& silent) {
   List list;
   const HeldProcess& process = target.process;
   const auto status_text = process.read("status"), limits_text = process.read("limits");
   const auto parsed_status = status_text.and_then(parse_status);
-  const auto groups = process.read("cgroup");
-  if (!parsed_status || !limits_text || !groups) {
+  if (!parsed_status || !limits_text) {
     list.add(EnableResult::gone, "process", false, "it ended", {});
     return {.list = list.take()};
   }
@@ -257,11 +238,6 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
     return {.list = list.take()};
   }
   const auto [bytes, parts] = ring_size(target, status.threads);
-  // What lies on a disk can leave memory again.
-  const auto memory = memory_of_groups(target.users_program().user, *groups);
-  const auto memory_needed = [&](const RingPlace& found) {
-    return found.is_memory ? bytes + spare_bytes : spare_bytes;
-  };
   // The second one says whether the first one is final: see Target::is_initialised().
   const bool can_be_led = target.runtime.start_sites.directory != 0 && target.runtime.start_sites.ring_words != 0;
   std::vector<RingDirectory> directories;
@@ -296,13 +272,13 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
   const std::uint64_t files = open_files(process);
   list.add(EnableResult::limit, "open files (RLIMIT_NOFILE)", has_spare_files(files, limits.open_files),
            fmt::format("{} of {}", files, limits.open_files), "raise its limit: prlimit --nofile");
-  if (memory)
-    list.add(EnableResult::memory, "memory of its control group", *memory >= memory_needed(place.value_or(RingPlace{})),
-             *memory >= no_limit ? "no limit" : megabytes(*memory) + " left",
-             "raise the limit of the group (memory.max)");
-  else
-    list.add(EnableResult::no_answer, group_answer, false, "/sys/fs/cgroup did not answer",
-             "try again: another user may have locked a directory there");
+  // What lies on a disk can leave memory again.
+  const std::uint64_t memory_needed = place && place->is_memory ? bytes + spare_bytes : spare_bytes;
+  list.add(EnableResult::memory, "memory of its control group", memory_left.value_or(UINT64_MAX) >= memory_needed,
+           !memory_left                 ? "unknown"
+           : *memory_left == UINT64_MAX ? "no limit"
+                                        : megabytes(*memory_left) + " left",
+           "raise the limit of the group (memory.max)");
   requirements.list = list.take();
   return requirements;
 }

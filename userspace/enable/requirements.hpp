@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,8 +24,6 @@ struct Requirement {
 
 /// Requirement::what of the one that no file has the ring's name.
 inline constexpr const char* free_name = "name of the ring";
-/// Of the one that somebody keeps locked what says how much memory its control group has left.
-inline constexpr const char* group_answer = "answer of its control group";
 
 struct Requirements {
   std::vector<Requirement> list{};
@@ -50,15 +49,17 @@ struct Allowed {
 /// file.
 Checked<void> check_ring_size(const Target& target);
 
-/// Looks at everything that the program needs, as the program: with its user, groups, root directory, limits and
-/// control group. May wait for as long as a file system does; the part that may wait for ever is done by a process of
+/// Looks at everything that the program needs, as the program: with its user, groups, root directory and limits. May
+/// wait for as long as a file system does; the part that may wait for ever is done by a process of
 /// its own, which is left behind then.
 ///
 /// A program without OCAML_RUNTIME_EVENTS_DIR would make its ring, and its children theirs, in the directory that it
 /// works in at that moment: it may go to one where another user has put a link of the ring's name, and would write to
 /// what that leads to. So the runtime is led to the directory of a variable like HOME, and stays led.
-/// `silent`: directories that did not answer; they are not looked at again, and more are added.
-Requirements check_requirements(const Target& target, const Allowed& allowed, std::set<std::string>& silent);
+/// `memory_left`: see kernel::GroupMemory::left(). `silent`: directories that did not answer; they are not looked at
+/// again, and more are added.
+Requirements check_requirements(const Target& target, const Allowed& allowed, std::optional<std::uint64_t> memory_left,
+                                std::set<std::string>& silent);
 
 /// Whether it may open the files that its ring takes, and some more. Part of check_requirements(), for right before its
 /// events are started: others may make a program open files.

@@ -172,7 +172,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   Requirements requirements = requirements_of(*target);
   const Requirement* const missing = requirements.missing();
   // A child of a program whose events are on may be making its ring.
-  const bool may_pass = missing != nullptr && (missing->what == free_name || missing->what == group_answer);
+  const bool may_pass = missing != nullptr && missing->what == free_name;
   if (may_pass && take_later(request, times)) return;
   if (missing != nullptr || request.task == Task::check) {
     const Refused refused = missing != nullptr ? refusal_of(*missing) : Refused{.result = EnableResult::done};
@@ -424,7 +424,8 @@ Requirements Worker::requirements_of(const Target& target) {
     return {.list = {{.result = EnableResult::no_answer,
                       .what = "directory of the ring",
                       .found = "those of other programs of its user do not answer"}}};
-  return check_requirements(target, options_.allowed, cost.silent);
+  return check_requirements(target, options_.allowed,
+                            group_memory_.left(target.process.pid(), target.process.start_ticks()), cost.silent);
 }
 
 /// Looks again at what it takes: the program may have slept for hours since. Nothing if nothing is missing.
@@ -577,8 +578,6 @@ void Worker::attempt(Program& program, std::uint64_t now_ns) {
   if (program.was_tried && events && *events != EventsState::off) return came_on(program, now_ns);
   if (!program.target->is_initialised()) return try_later(program, now_ns);
   if (const auto missing = missing_now(program, now_ns)) {
-    // Who locks its control group lets go at some time.
-    if (missing->what == group_answer && program.unanswered++ < max_later) return try_later(program, now_ns);
     refuse(program.request, refusal_of(*missing), program.target.get());
     return give_up(program, now_ns);
   }

@@ -20,6 +20,7 @@
 #include "enable/enabler.hpp"
 #include "inspect/enabled_list.hpp"
 #include "kernel/enable_programs.hpp"
+#include "kernel/group_memory.hpp"
 
 namespace rtev::enable {
 
@@ -58,7 +59,6 @@ class Worker {
     std::uint64_t window_ns = 0;               ///< of the next attempt, grows
     std::uint64_t thread_pointer = 0;          ///< of the thread that ran; 0: none, a report is waited for
     std::uint64_t checked_ns = 0;              ///< when its requirements were
-    unsigned unanswered = 0;                   ///< how often its control group did not answer
     bool was_tried = false;
     std::uint64_t tried_ticks = 0;  ///< when it was first: children that were forked later have its ring
     std::optional<RingFile> made{};
@@ -134,6 +134,7 @@ class Worker {
   EnablerOptions options_;
   Procfs procfs_;
   kernel::EnablePrograms programs_;
+  kernel::GroupMemory group_memory_;
   Journal journal_;
   Guardian guardian_;
   Supervision supervision_;

@@ -73,7 +73,7 @@ class RequirementsTest : public ::testing::Test {
     if (can_be_led_) target.runtime.start_sites.directory = reinterpret_cast<std::uint64_t>(&directory_);
     if (knows_ring_words_) target.runtime.start_sites.ring_words = reinterpret_cast<std::uint64_t>(&words_);
     child.go_on();
-    return check_requirements(target, {.confined = allow_confined, .readable = allow_readable_}, silent_);
+    return check_requirements(target, {.confined = allow_confined, .readable = allow_readable_}, memory_left_, silent_);
   }
   static void expect_missing(const Requirements& found, EnableResult result, const std::string& why) {
     const Requirement* const missing = found.missing();
@@ -93,6 +93,7 @@ class RequirementsTest : public ::testing::Test {
   std::string text_;
   alignas(8) std::uint64_t directory_ = 0;
   bool can_be_led_ = true, knows_ring_words_ = true, allow_readable_ = false;
+  std::optional<std::uint64_t> memory_left_ = UINT64_MAX;
   std::set<std::string> silent_;
   alignas(8) std::uint32_t words_ = ring_words;
 };
@@ -130,7 +131,7 @@ TEST_F(RequirementsTest, OfAProgramThatEndsAreNotMet) {
   ASSERT_TRUE(held);
   const Target target{.process = std::move(*held)};
   child.reset();
-  expect_missing(check_requirements(target, {.confined = true}, silent_), EnableResult::gone, "ended");
+  expect_missing(check_requirements(target, {.confined = true}, memory_left_, silent_), EnableResult::gone, "ended");
 }
 
 TEST_F(RequirementsTest, AreInTheDirectoryThatTheProgramNames) {
@@ -190,6 +191,26 @@ TEST_F(RequirementsTest, WantALimitOfFilesAboveTheRing) {
 
 TEST_F(RequirementsTest, WantAddressesForTheRing) {
   expect_missing(check([] {}, limit(RLIMIT_AS, ring_bytes)), EnableResult::limit, "RLIMIT_AS");
+}
+
+TEST_F(RequirementsTest, WantMemoryInTheControlGroup) {
+  memory_left_ = 3 << 20;
+  expect_missing(check(), EnableResult::memory, "memory of its control group: 3 MB left");
+  memory_left_ = 16 << 20;
+  EXPECT_EQ(check().missing(), nullptr);
+}
+
+TEST_F(RequirementsTest, SayWhatIsNotKnownOfTheControlGroup) {
+  const auto said = [this](std::optional<std::uint64_t> left) {
+    memory_left_ = left;
+    const Requirements found = check();
+    const auto memory = std::ranges::find(found.list, EnableResult::memory, &Requirement::result);
+    return memory == found.list.end() ? std::string() : memory->found;
+  };
+  EXPECT_EQ(said(std::nullopt), "unknown");
+  EXPECT_EQ(said(UINT64_MAX), "no limit");
+  memory_left_.reset();
+  EXPECT_EQ(check().missing(), nullptr);
 }
 
 TEST_F(RequirementsTest, WantADescriptor) {

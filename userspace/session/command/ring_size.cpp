@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/file_io.hpp"
 #include "base/run_parameters.hpp"
-#include "enable/process_status.hpp"
+#include "inspect/procfs.hpp"
+#include "kernel/group_memory.hpp"
 #include "rtev/event.hpp"
 
 namespace rtev {
@@ -37,6 +37,13 @@ std::uint64_t limit_of(int resource) {
   return limit.rlim_cur;
 }
 
+/// Of its control group; 0 if that is not known.
+std::uint64_t own_memory_left() {
+  const pid_t pid = ::getpid();
+  const auto stat = Procfs().stat(pid);
+  return stat ? kernel::GroupMemory().left(pid, stat->start_ticks).value_or(0) : 0;
+}
+
 }  // namespace
 
 RingLimits ring_limits(const std::string& directory) {
@@ -45,8 +52,7 @@ RingLimits ring_limits(const std::string& directory) {
   if (::statfs(directory.c_str(), &system) != 0) return limits;
   limits.free = system.f_bavail * static_cast<std::uint64_t>(system.f_bsize);
   // What lies there counts as memory of whoever writes it.
-  if (system.f_type == TMPFS_MAGIC)
-    limits.free = std::min(limits.free, enable::memory_left(read_small_file("/proc/self/cgroup", 4096).value_or("")));
+  if (system.f_type == TMPFS_MAGIC) limits.free = std::min(limits.free, own_memory_left());
   return limits;
 }
 
