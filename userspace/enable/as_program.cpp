@@ -13,10 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cstddef>
-#include <mutex>
 #include <utility>
 
 #include "base/capabilities.hpp"
@@ -31,41 +28,6 @@ constexpr int child_timeout_ms = 1000;
 
 std::atomic<int> unanswered = 0;
 
-/// Children that did not answer, and have not ended since: each is a task of this service.
-class LeftBehind {
- public:
-  bool has_room_for(std::uint32_t user) {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(children_, [](const Child& child) {
-      pollfd ended{.fd = child.process.get(), .events = POLLIN, .revents = 0};
-      return ::poll(&ended, 1, 0) == 1;
-    });
-    const std::ptrdiff_t own = std::ranges::count(children_, user, &Child::user);
-    const auto all = static_cast<std::ptrdiff_t>(children_.size());
-    // Many users may be one person's: the first one of another user has room beyond that.
-    return own < most_of_user && all < (own == 0 ? 2 * most : most);
-  }
-  void add(std::uint32_t user, UniqueFd process) {
-    const std::lock_guard lock(mutex_);
-    children_.push_back({.user = user, .process = std::move(process)});
-  }
-
- private:
-  static constexpr std::ptrdiff_t most_of_user = 2, most = 32;  // the agent's unit has 128 tasks
-
-  struct Child {
-    std::uint32_t user;
-    UniqueFd process;
-  };
-  std::mutex mutex_;
-  std::vector<Child> children_;
-};
-
-LeftBehind& left_behind() {
-  static LeftBehind all;
-  return all;
-}
-
 bool is_own_user_namespace(std::uint64_t inode) {
   struct stat own{};
   const UniqueFd file = open_proc("/proc/self/ns/user", O_RDONLY);
@@ -74,13 +36,19 @@ bool is_own_user_namespace(std::uint64_t inode) {
 
 }  // namespace
 
-std::optional<helper::Message> run_in_child(std::uint32_t user, std::vector<int> kept,
-                                            const std::function<helper::Message()>& work) {
-  if (!left_behind().has_room_for(user)) return std::nullopt;
+ChildPlaces& child_places() {
+  static ChildPlaces places;
+  return places;
+}
+
+std::expected<helper::Message, NoAnswer> run_in_child(std::uint32_t user, std::vector<int> kept,
+                                                      const std::function<helper::Message()>& work) {
+  auto place = child_places().take(user);
+  if (!place) return std::unexpected(NoAnswer::no_place);
   auto channel = helper::make_channel();
-  if (!channel) return std::nullopt;
+  if (!channel) return std::unexpected(NoAnswer::failed);
   const pid_t child = ::fork();
-  if (child < 0) return std::nullopt;
+  if (child < 0) return std::unexpected(NoAnswer::failed);
   if (child == 0) {
     // It waits until its parent holds it, or has ended: with that end of the channel open here it would wait for ever.
     channel->first.reset();
@@ -93,20 +61,23 @@ std::optional<helper::Message> run_in_child(std::uint32_t user, std::vector<int>
     ::_exit(0);
   }
   channel->second.reset();
-  UniqueFd held(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  const UniqueFd held(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  // Without its parent's end of the channel it ends.
+  if (!held || !place->give(child)) return std::unexpected(NoAnswer::failed);
   helper::Message begin;
-  bool is_held{held};
+  bool is_held = true;
   helper::Writer{begin}(is_held);
   helper::send(channel->first.get(), begin);
   pollfd answered{.fd = channel->first.get(), .events = POLLIN, .revents = 0};
-  std::optional<helper::Message> answer;
-  if (::poll(&answered, 1, child_timeout_ms) == 1) answer = helper::receive(channel->first.get(), true);
+  const bool is_late = ::poll(&answered, 1, child_timeout_ms) != 1;
+  auto answer = is_late ? std::nullopt : helper::receive(channel->first.get(), true);
   ::syscall(SYS_pidfd_send_signal, held.get(), SIGKILL, nullptr, 0);
   ::waitpid(child, nullptr, WNOHANG);  // SIGCHLD is ignored: the kernel forgets it
-  if (answer) return answer;
+  if (answer) return std::move(*answer);
+  if (!is_late) return std::unexpected(NoAnswer::failed);
   ++unanswered;
-  if (held) left_behind().add(user, std::move(held));
-  return std::nullopt;
+  place->leave();
+  return std::unexpected(NoAnswer::late);
 }
 
 int unanswered_children() {

@@ -13,7 +13,6 @@
 
 #include "base/proc_files.hpp"
 #include "base/run_parameters.hpp"
-#include "enable/as_program.hpp"
 #include "enable/process_status.hpp"
 #include "enable/ring_directories.hpp"
 #include "enable/ring_place.hpp"
@@ -132,7 +131,7 @@ std::string lacks_space(const RingPlace& place, std::uint64_t bytes) {
 /// A directory for the ring, and what was found there.
 struct LookedAt {
   RingDirectory directory{};
-  std::optional<RingPlace> place{};
+  std::expected<RingPlace, NoAnswer> place = std::unexpected(NoAnswer::late);
 
   bool is_usable(std::uint64_t bytes) const {
     return place && place->is_usable() && lacks_space(*place, bytes).empty();
@@ -148,12 +147,10 @@ std::optional<LookedAt> choose(const HeldProcess& process, const std::vector<Rin
   std::optional<LookedAt> first;
   for (const RingDirectory& directory : directories) {
     if (unanswered == max_silent) break;
-    LookedAt here{.directory = directory, .place = {}};
+    LookedAt here{.directory = directory};
     if (!silent.contains(directory.path)) {
-      const int before = unanswered_children();
       here.place = look_at_ring_place(process, {.path = directory.path, .may_be_readable = may_be_readable});
-      // Not if no process could be made to look.
-      if (!here.place && unanswered_children() > before) {
+      if (!here.place && here.place.error() == NoAnswer::late) {
         silent.insert(directory.path);
         ++unanswered;
       }
@@ -164,9 +161,13 @@ std::optional<LookedAt> choose(const HeldProcess& process, const std::vector<Rin
   return first;
 }
 
-void add_place(List& list, const std::optional<RingPlace>& place, const std::string& name, std::uint64_t bytes) {
+void add_place(List& list, const std::expected<RingPlace, NoAnswer>& place, const std::string& name,
+               std::uint64_t bytes) {
   const std::string hint = directory_hint;
-  if (!place) return list.add(EnableResult::no_answer, "directory of the ring", false, name + " did not answer", hint);
+  if (!place) {
+    Refused none = no_answer_of(name, place.error());
+    return list.add(none.result, "directory of the ring", false, std::move(none.why), std::move(none.hint));
+  }
   if (place->is_unsafe)
     return list.add(EnableResult::directory, "directory of the ring", false,
                     name + ": its file system may not answer (FUSE, NFS)", hint);
@@ -248,8 +249,8 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
   const bool is_absolute = path->empty() || path->starts_with('/');
   const bool may_be_readable = !path->empty() || allowed.readable;
   const auto chosen = is_absolute ? choose(process, directories, may_be_readable, bytes, silent) : std::nullopt;
-  const std::optional<RingPlace> place = chosen ? chosen->place : std::nullopt;
-  if (place && place->open_error == ESRCH) {
+  const RingPlace* const place = chosen && chosen->place ? &*chosen->place : nullptr;
+  if (place != nullptr && place->open_error == ESRCH) {
     list.add(EnableResult::gone, "process", false, "it ended", {});
     return {.list = list.take()};
   }
@@ -257,7 +258,7 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
   if (chosen) {
     requirements.directory = {.path = chosen->directory.path, .may_be_readable = may_be_readable};
     requirements.directory_text = chosen->directory.text;
-    add_place(list, place, chosen->directory.path, bytes);
+    add_place(list, chosen->place, chosen->directory.path, bytes);
   } else {
     list.add(EnableResult::directory, "directory of the ring", false,
              is_absolute ? "it has no absolute path of a directory" : *path + " is a relative path", directory_hint);
@@ -273,7 +274,7 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
   list.add(EnableResult::limit, "open files (RLIMIT_NOFILE)", has_spare_files(files, limits.open_files),
            fmt::format("{} of {}", files, limits.open_files), "raise its limit: prlimit --nofile");
   // What lies on a disk can leave memory again.
-  const std::uint64_t memory_needed = place && place->is_memory ? bytes + spare_bytes : spare_bytes;
+  const std::uint64_t memory_needed = place != nullptr && place->is_memory ? bytes + spare_bytes : spare_bytes;
   list.add(EnableResult::memory, "memory of its control group", memory_left.value_or(UINT64_MAX) >= memory_needed,
            !memory_left                 ? "unknown"
            : *memory_left == UINT64_MAX ? "no limit"

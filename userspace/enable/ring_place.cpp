@@ -178,7 +178,7 @@ Message answer(bool is_done) {
   return message;
 }
 
-bool is_done(std::optional<Message> message) {
+bool is_done(std::expected<Message, NoAnswer> message) {
   bool done = false;
   if (!message) return false;
   Reader reader(*message);
@@ -188,7 +188,23 @@ bool is_done(std::optional<Message> message) {
 
 }  // namespace
 
-std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const RingPath& path) {
+Refused no_answer_of(const std::string& name, NoAnswer reason) {
+  switch (reason) {
+    case NoAnswer::late:
+      break;
+    case NoAnswer::no_place:
+      return {.result = EnableResult::denied,
+              .why = "too many processes still wait for directories of rings that do not answer",
+              .hint = "try again when they do"};
+    case NoAnswer::failed:
+      return {.result = EnableResult::denied,
+              .why = "no process could be made that looks at " + name,
+              .hint = "try again: the host, or the service, may have too many processes"};
+  }
+  return {.result = EnableResult::no_answer, .why = name + " did not answer", .hint = directory_hint};
+}
+
+std::expected<RingPlace, NoAnswer> look_at_ring_place(const HeldProcess& process, const RingPath& path) {
   const std::string name = ring_name(process);
   auto message = run_in_child(charged_user(process.credentials().user), {process.directory().get()}, [&] {
     RingPlace place;
@@ -201,10 +217,11 @@ std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const Ri
     return found;
   });
   RingPlace place;
-  if (!message) return std::nullopt;
+  if (!message) return std::unexpected(message.error());
   Reader reader(*message);
   pass_place(reader, place);
-  return reader.is_complete() ? std::optional(std::move(place)) : std::nullopt;
+  if (!reader.is_complete()) return std::unexpected(NoAnswer::failed);
+  return place;
 }
 
 Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& process, const RingPath& path,
@@ -227,11 +244,12 @@ Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& proces
   });
   RingPlace place;
   UniqueFd directory, file;
-  if (!message) return refuse(EnableResult::no_answer, "the directory of its ring did not answer", directory_hint);
+  const std::string directory_name = "the directory of its ring";
+  if (!message) return std::unexpected(no_answer_of(directory_name, message.error()));
   Reader reader(*message);
   pass_place(reader, place);
   reader(directory, file);
-  if (!reader.is_complete()) return refuse(EnableResult::no_answer, "the directory of its ring did not answer");
+  if (!reader.is_complete()) return std::unexpected(no_answer_of(directory_name, NoAnswer::failed));
   if (place.open_error == ESRCH) return ended();
   const auto identity = identity_of(procfs, file);
   std::optional<RingFile> ring;

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/unique_fd.hpp"
+#include "enable/as_program.hpp"
 #include "enable/held_process.hpp"
+#include "enable/refused.hpp"
 #include "inspect/procfs.hpp"
 
 namespace rtev::enable {
@@ -34,9 +37,11 @@ struct RingPath {
   bool may_be_readable = false;
 };
 
-/// Looks at a directory as the program would: with its user and groups, below its root directory. Nothing if it does
-/// not answer within a second.
-std::optional<RingPlace> look_at_ring_place(const HeldProcess& process, const RingPath& path);
+/// Looks at a directory as the program would: with its user and groups, below its root directory.
+std::expected<RingPlace, NoAnswer> look_at_ring_place(const HeldProcess& process, const RingPath& path);
+
+/// Why a program is refused whose directory, which messages call `name`, gave no answer.
+Refused no_answer_of(const std::string& name, NoAnswer reason);
 
 inline constexpr const char* directory_hint =
     "start it with OCAML_RUNTIME_EVENTS_DIR set to the absolute path of a directory that only its user may write to, "

@@ -22,6 +22,7 @@
 #include "base/escape.hpp"
 #include "base/file_limit.hpp"
 #include "base/system_log.hpp"
+#include "enable/as_program.hpp"
 #include "enable/enable_messages.hpp"
 #include "enable/request_queue.hpp"
 #include "enable/worker.hpp"
@@ -134,6 +135,7 @@ Result<Supervisor> Supervisor::create(int tracer, const EnablerOptions& options)
   if (!guardian) return std::unexpected(std::move(guardian.error()));
   auto journal = Journal::open();
   if (!journal) return std::unexpected(std::move(journal.error()));
+  child_places();
   auto progress = Progress::create();
   if (!progress) return std::unexpected(std::move(progress.error()));
   const JournalOwner own{.pid = ::getpid(),
@@ -277,6 +279,7 @@ bool Supervisor::replace_worker() {
   bool is_started = false;
   while (!is_started) {
     abandon_worker();
+    child_places().take_over();
     if (const Progress::Work work = progress_.current(); work.pid != 0) silent_.add(work);
     progress_.reset();
     const std::uint64_t now = monotonic_ns();

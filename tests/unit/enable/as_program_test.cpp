@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -137,19 +138,22 @@ TEST(RunInChildTest, HasNoAnswerOfWorkThatTakesTooLong) {
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   const UniqueFd open_until_its_end(ends[0]);
   UniqueFd of_child(ends[1]);
-  EXPECT_FALSE(run_in_child(0, {of_child.get()}, []() -> helper::Message {
+  const int before = unanswered_children();
+  const auto answer = run_in_child(0, {of_child.get()}, []() -> helper::Message {
     while (true) ::pause();
-  }));
+  });
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error(), NoAnswer::late);
+  EXPECT_EQ(unanswered_children(), before + 1);
   of_child.reset();
   char byte = 0;
   EXPECT_EQ(::read(open_until_its_end.get(), &byte, 1), 0) << "it does not stay";
 }
 
-/// Has the kernel kill this process when it makes this system call.
-void die_at(std::uint32_t call) {
+/// What the kernel does when this process makes this system call.
+void answer_call(std::uint32_t call, std::uint32_t action) {
   std::array program{sock_filter{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
-                     sock_filter{BPF_JMP | BPF_JEQ | BPF_K, 0, 1, call},
-                     sock_filter{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS},
+                     sock_filter{BPF_JMP | BPF_JEQ | BPF_K, 0, 1, call}, sock_filter{BPF_RET | BPF_K, 0, 0, action},
                      sock_filter{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
   const sock_fprog filter{.len = program.size(), .filter = program.data()};
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -163,7 +167,7 @@ TEST(RunInChildTest, DoesNotStayIfItsParentIsKilledBeforeItBegins) {
   UniqueFd of_children(ends[1]);
   const pid_t parent = ::fork();
   if (parent == 0) {
-    die_at(SYS_pidfd_open);
+    answer_call(SYS_pidfd_open, SECCOMP_RET_KILL_PROCESS);
     run_in_child(0, {}, [] { return helper::Message(); });
     ::_exit(0);
   }
@@ -177,7 +181,37 @@ TEST(RunInChildTest, DoesNotStayIfItsParentIsKilledBeforeItBegins) {
 }
 
 TEST(RunInChildTest, HasNoAnswerOfWorkThatEnds) {
-  EXPECT_FALSE(run_in_child(0, {}, []() -> helper::Message { ::_exit(0); }));
+  const auto answer = run_in_child(0, {}, []() -> helper::Message { ::_exit(0); });
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error(), NoAnswer::failed);
+}
+
+/// Run in a process of its own: whether the work is not done, and the user not charged.
+bool fails_without(std::uint32_t call) {
+  const pid_t process = ::fork();
+  if (process == 0) {
+    answer_call(call, SECCOMP_RET_ERRNO | EMFILE);
+    const int before = unanswered_children();
+    std::array<int, 2> ends{-1, -1};
+    if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) ::_exit(1);
+    const auto answer = run_in_child(0, {ends[1]}, [&] {
+      [[maybe_unused]] const auto written = ::write(ends[1], "x", 1);
+      return helper::Message();
+    });
+    ::close(ends[1]);
+    pollfd ended{.fd = ends[0], .events = POLLIN, .revents = 0};
+    char byte = 0;
+    const bool is_done = ::poll(&ended, 1, -1) != 1 || ::read(ends[0], &byte, 1) != 0;
+    const bool has_failed = !answer && answer.error() == NoAnswer::failed && unanswered_children() == before;
+    ::_exit(has_failed && !is_done ? 0 : 1);
+  }
+  int status = 0;
+  return ::waitpid(process, &status, 0) == process && status == 0;
+}
+
+TEST(RunInChildTest, FailsIfThereIsNoProcessOrNothingHoldsIt) {
+  EXPECT_TRUE(fails_without(SYS_pidfd_open));
+  EXPECT_TRUE(fails_without(SYS_clone));
 }
 
 }  // namespace
