@@ -7,6 +7,7 @@ namespace rtev::enable {
 namespace {
 
 constexpr std::size_t max_by_user = 2;
+constexpr std::size_t max_ends = 64;  // more than workers are replaced in an hour
 constexpr std::uint64_t last_memory_ns = 3'600'000'000'000;
 
 }  // namespace
@@ -19,6 +20,13 @@ void SilentProcesses::add(const Progress::Work& work, std::uint64_t now_ns) {
   }
   own.processes.emplace(work.pid, work.start_ticks);
   own.forget_ns = now_ns + own.memory_ns;
+}
+
+void SilentProcesses::add_end(const Progress::Work& work, std::uint64_t now_ns) {
+  const std::pair process(work.pid, work.start_ticks);
+  if (std::ranges::find(ends_, process) != ends_.end()) return add(work, now_ns);
+  ends_.push_back(process);
+  if (ends_.size() > max_ends) ends_.pop_front();
 }
 
 std::optional<std::string> SilentProcesses::reason(std::int32_t pid, std::uint64_t start_ticks, std::uint32_t user,

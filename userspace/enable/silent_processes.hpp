@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -23,6 +24,9 @@ namespace rtev::enable {
 class SilentProcesses {
  public:
   void add(const Progress::Work& work, std::uint64_t now_ns = monotonic_ns());
+  /// The worker ended while it was at this process. It may have been killed: the process counts when that happens
+  /// again.
+  void add_end(const Progress::Work& work, std::uint64_t now_ns = monotonic_ns());
   /// Why this process is to be left alone; nothing if it is not. `start_ticks`: 0 if not known. `user`: when it was
   /// found.
   std::optional<std::string> reason(std::int32_t pid, std::uint64_t start_ticks, std::uint32_t user,
@@ -36,6 +40,7 @@ class SilentProcesses {
 
   Procfs procfs_;
   std::map<uid_t, OfUser> by_user_;
+  std::deque<std::pair<std::int32_t, std::uint64_t>> ends_{};  ///< where workers ended last: pid and start time
 };
 
 }  // namespace rtev::enable

@@ -169,7 +169,7 @@ bool Supervisor::attend(pollfd* other) {
   const Progress::Work work = progress_.current();
   const bool is_late =
       work.pid != 0 && monotonic_ns() - work.since_ns > (is_finishing_ ? last_work_timeout_ns : work_timeout_ns);
-  if ((is_gone || is_late) && !replace_worker()) return false;
+  if ((is_gone || is_late) && !replace_worker(is_gone)) return false;
   pass_requests();
   return true;
 }
@@ -274,13 +274,14 @@ void Supervisor::abandon_worker() {
   journal_.unlock_all();
 }
 
-/// False if that was done too often.
-bool Supervisor::replace_worker() {
+/// `is_gone`: it has ended; otherwise it waits for the process that it works on. False if that was done too often.
+bool Supervisor::replace_worker(bool is_gone) {
   bool is_started = false;
   while (!is_started) {
     abandon_worker();
     child_places().take_over();
-    if (const Progress::Work work = progress_.current(); work.pid != 0) silent_.add(work);
+    if (const Progress::Work work = progress_.current(); work.pid != 0)
+      is_gone ? silent_.add_end(work) : silent_.add(work);
     progress_.reset();
     const std::uint64_t now = monotonic_ns();
     std::erase_if(replaced_ns_, [now](std::uint64_t time_ns) { return now - time_ns > hour_ns; });

@@ -53,7 +53,7 @@ class Supervisor {
   [[noreturn]] void work(int channel);
   void abandon_worker();
   void end_worker();
-  bool replace_worker();
+  bool replace_worker(bool is_gone);
   void keep_ours();
   void forget_ended();
   bool take_request();

@@ -43,6 +43,19 @@ TEST(SilentProcessesTest, AreForgottenAfterATimeThatGrows) {
   EXPECT_FALSE(silent.reason(3, 10, user, 31 * minute_ns)) << "one again";
 }
 
+TEST(SilentProcessesTest, AProcessAtWhichAWorkerEndsCountsTheSecondTime) {
+  SilentProcesses silent;
+  silent.add_end({.pid = 1, .start_ticks = 10, .user = user});
+  silent.add_end({.pid = 1, .start_ticks = 11, .user = user});
+  silent.add_end({.pid = 2, .start_ticks = 10, .user = user});
+  EXPECT_FALSE(silent.reason(1, 10, user));
+  silent.add_end({.pid = 1, .start_ticks = 10, .user = user});
+  EXPECT_TRUE(silent.reason(1, 10, user));
+  EXPECT_FALSE(silent.reason(2, 10, user));
+  silent.add_end({.pid = 2, .start_ticks = 10, .user = user});
+  EXPECT_TRUE(silent.reason(3, 10, user));
+}
+
 TEST(ProgressTest, WorkOnAnotherProcessCountsAlone) {
   const auto progress = Progress::create();
   ASSERT_TRUE(progress);
