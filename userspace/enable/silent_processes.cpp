@@ -29,11 +29,15 @@ void SilentProcesses::add_end(const Progress::Work& work, std::uint64_t now_ns) 
   if (ends_.size() > max_ends) ends_.pop_front();
 }
 
+bool SilentProcesses::has_any_of(std::uint32_t user, std::uint64_t now_ns) const {
+  const auto found = by_user_.find(user);
+  return found != by_user_.end() && now_ns < found->second.forget_ns;
+}
+
 std::optional<std::string> SilentProcesses::reason(std::int32_t pid, std::uint64_t start_ticks, std::uint32_t user,
                                                    std::uint64_t now_ns) const {
-  const auto found = by_user_.find(user);
-  if (found == by_user_.end() || now_ns >= found->second.forget_ns) return std::nullopt;
-  const auto& processes = found->second.processes;
+  if (!has_any_of(user, now_ns)) return std::nullopt;
+  const auto& processes = by_user_.at(user).processes;
   if (start_ticks == 0) {
     const auto stat = procfs_.stat(pid);
     if (!stat) return std::nullopt;

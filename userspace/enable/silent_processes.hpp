@@ -31,6 +31,8 @@ class SilentProcesses {
   /// found.
   std::optional<std::string> reason(std::int32_t pid, std::uint64_t start_ticks, std::uint32_t user,
                                     std::uint64_t now_ns = monotonic_ns()) const;
+  /// Whether one of this user's did not answer.
+  bool has_any_of(std::uint32_t user, std::uint64_t now_ns = monotonic_ns()) const;
 
  private:
   struct OfUser {

@@ -184,6 +184,7 @@ void Supervisor::finish() {
   is_finishing_ = true;
   ask({.task = Task::finish});
   for (const auto& [pid, keep] : ours_) ask(take_back_request(keep));
+  order_queue();
   pass_requests();
   while (!asked_.empty() && monotonic_ns() < end_ns && attend(nullptr)) {
   }
@@ -299,7 +300,16 @@ bool Supervisor::replace_worker(bool is_gone) {
   queue_.clear();
   for (const auto& [pid, asked] : asked_) queue_.push_back(pid);
   if (!is_finishing_) keep_ours();
+  order_queue();
   return true;
+}
+
+/// At the end there is little time: root comes first, and users last of whom a program did not answer.
+void Supervisor::order_queue() {
+  std::ranges::stable_sort(queue_, {}, [this](std::int32_t pid) {
+    const std::uint32_t user = asked_.at(pid).request.user;
+    return std::pair(silent_.has_any_of(user), user != 0);
+  });
 }
 
 /// A new worker does not know the programs whose events are on, nor does a new guardian.

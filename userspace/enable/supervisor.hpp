@@ -54,6 +54,7 @@ class Supervisor {
   void abandon_worker();
   void end_worker();
   bool replace_worker(bool is_gone);
+  void order_queue();
   void keep_ours();
   void forget_ended();
   bool take_request();

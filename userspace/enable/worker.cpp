@@ -424,8 +424,9 @@ Requirements Worker::requirements_of(const Target& target) {
     return {.list = {{.result = EnableResult::no_answer,
                       .what = "directory of the ring",
                       .found = "those of other programs of its user do not answer"}}};
-  return check_requirements(target, options_.allowed,
-                            group_memory_.left(target.process.pid(), target.process.start_ticks()), cost.silent);
+  if (!group_memory_) group_memory_.emplace();
+  const auto memory_left = group_memory_->left(target.process.pid(), target.process.start_ticks());
+  return check_requirements(target, options_.allowed, memory_left, cost.silent);
 }
 
 /// Looks again at what it takes: the program may have slept for hours since. Nothing if nothing is missing.

@@ -134,7 +134,7 @@ class Worker {
   EnablerOptions options_;
   Procfs procfs_;
   kernel::EnablePrograms programs_;
-  kernel::GroupMemory group_memory_;
+  std::optional<kernel::GroupMemory> group_memory_{};  ///< once it is needed: a worker has to start soon
   Journal journal_;
   Guardian guardian_;
   Supervision supervision_;

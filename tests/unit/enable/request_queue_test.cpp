@@ -20,7 +20,7 @@ TEST(RequestQueueTest, UsersTakeTurns) {
     order.push_back(request->pid);
     if (order.size() == 2) queue.add({.pid = 6, .user = 0});
   }
-  EXPECT_THAT(order, ::testing::ElementsAre(1, 5, 4, 2, 6, 3));
+  EXPECT_THAT(order, ::testing::ElementsAre(1, 4, 5, 2, 6, 3));
 }
 
 TEST(RequestQueueTest, OfUsersWhoMayNotGoOnStay) {

@@ -16,6 +16,8 @@ TEST(SilentProcessesTest, AProcessIsLeftAlone) {
   EXPECT_TRUE(silent.reason(1, 10, user));
   EXPECT_FALSE(silent.reason(1, 11, user)) << "a later process with the pid";
   EXPECT_FALSE(silent.reason(2, 10, user));
+  EXPECT_TRUE(silent.has_any_of(user));
+  EXPECT_FALSE(silent.has_any_of(other_user));
 }
 
 TEST(SilentProcessesTest, AfterTwoOfAUserAllOfTheUserAreLeftAlone) {
