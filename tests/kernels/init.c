@@ -99,6 +99,7 @@ static void print_kernel_log(void) {
 int main(void) {
   mount_at("proc", "/proc");
   mount_at("sysfs", "/sys");
+  mount_at("cgroup2", "/sys/fs/cgroup");
   mount_at("devtmpfs", "/dev");
   load_modules();
   // On the root file system, which is in memory and may hold the programs below /tmp. Not for others to write to:
