@@ -184,7 +184,7 @@ template <typename Archive>
 void fields(Archive& archive, ProcessQuery& query) {
   archive(query.pid, query.careful, query.user, query.image, query.program, query.announced_ring, query.mapped_rings,
           query.shared_files, query.runtime, query.peak_memory, query.arguments, query.service, query.word_address,
-          query.code_but, query.all_pids, query.started_with);
+          query.code_but, query.builds_tables, query.all_pids, query.started_with);
 }
 template <typename Archive>
 void fields(Archive& archive, ProcessStat& stat) {

@@ -86,7 +86,7 @@ void set_priority(Priority priority) {
     const std::uint64_t before_ns = thread_cpu_ns();
     procfs.set_careful(query.careful);
     ProcessView view = look_at(procfs, query);
-    if (query.code_but) view.code = look_at_code(procfs, query.pid, *query.code_but);
+    if (query.code_but) view.code = look_at_code(procfs, query.pid, *query.code_but, query.builds_tables);
     std::uint64_t cpu_ns = thread_cpu_ns() - before_ns;
     ends = ::sched_getscheduler(0) != policy;
     Message answer;

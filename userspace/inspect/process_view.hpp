@@ -109,6 +109,7 @@ struct ProcessQuery {
   std::uint64_t word_address = 0;  ///< of a word of its memory, see Procfs::read_word(); 0 = none
   /// The code that it maps, with tables for its files but these.
   std::optional<std::vector<MappedFile>> code_but{};
+  bool builds_tables = true;  ///< for that; else tables are those that there are already
   // Not about this process, but all of the host:
   bool all_pids = false;
   std::optional<StartedWith> started_with{};

@@ -58,7 +58,8 @@ void add_tables(int file, MappedCode& code) {
 
 }  // namespace
 
-std::vector<MappedCode> look_at_code(const Procfs& procfs, std::int32_t pid, const std::vector<MappedFile>& known) {
+std::vector<MappedCode> look_at_code(const Procfs& procfs, std::int32_t pid, const std::vector<MappedFile>& known,
+                                     bool builds_tables) {
   std::vector<MappedCode> found;
   std::vector<Mapping> mappings;
   procfs.visit_mappings(pid, [&](Mapping mapping) {
@@ -84,7 +85,7 @@ std::vector<MappedCode> look_at_code(const Procfs& procfs, std::int32_t pid, con
     if (const auto identity = opened ? BinaryCache::identify(opened->get()) : std::unexpected(Error{}))
       time->second = identity->changed_ns;
     file.changed_ns = time->second;
-    if (!opened || all_known.contains(file) || built == max_tables_at_once) continue;
+    if (!builds_tables || !opened || all_known.contains(file) || built == max_tables_at_once) continue;
     add_tables(opened->get(), found[i]);
     ++built;
   }

@@ -121,7 +121,7 @@ void add_sample_notes(TextBuffer& out, const ProfileReport& report) {
     line(fmt::format("{} of the stacks end in [cut], as what follows was not copied: TOTAL is too low",
                      Percent{report.cut, samples}));
   if (const std::uint64_t unknown = report.incomplete - report.cut; unknown > samples / few)
-    line(fmt::format("{} of the stacks end in [unknown], as nothing says who called that code: TOTAL is too low",
+    line(fmt::format("{} of the stacks end in [unknown]: who called that code is not known, and TOTAL is too low",
                      Percent{unknown, samples}));
   if (report.unknown_process > 0) line(fmt::format("{} of unknown processes", counted(report.unknown_process)));
   if (report.undecided > 0)

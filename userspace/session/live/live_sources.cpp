@@ -156,7 +156,8 @@ LiveSources::LiveSources(const LiveOptions& options, const StreamParts& stream, 
                                     : nullptr),
       processes_(is_running, stream_.registry),
       stacks_(stack_programs_ ? std::make_unique<StackStager>(StackStager::Context{.source = *stack_programs_,
-                                                                                   .queries = *code_queries_,
+                                                                                   .readers = queries_,
+                                                                                   .builders = *code_queries_,
                                                                                    .processes = processes_,
                                                                                    .registry = stream_.registry,
                                                                                    .timeline = stream_.timeline},
@@ -323,6 +324,7 @@ LiveSources::Collected LiveSources::collect() {
   any_runs_ = rings_.next_poll_ns() || any_probed;
   collecting_.at(rings_.next_poll_ns());
   if (any_probed) collecting_.by(now + max_delay_ns_);
+  if (const auto look_ns = stacks_ ? stacks_->next_look_ns() : std::nullopt) collecting_.by(*look_ns);
   // Rings that fill up before BPF is asked again are found by looking.
   if (any_runs_ && now != armed_ns_) collecting_.by(armed_ns_ + min_wakeup_interval_ns);
   return {.now_ns = now, .read_until_ns = std::min(taken_until, rings_.read_until_ns())};
@@ -530,9 +532,11 @@ void LiveSources::end_stacks() {
   stacks_->stage(monotonic_ns());
   stacks_->end_sleeps(monotonic_ns());
   const std::uint64_t deadline = monotonic_ns() + naming_stacks_timeout_ns;
-  while (stacks_->has_waiting() && !code_queries_->is_idle() && monotonic_ns() < deadline) {
-    pollfd answered{.fd = code_queries_->event_fd(), .events = POLLIN, .revents = 0};
-    ::poll(&answered, 1, 1);
+  while (stacks_->has_waiting() && !(queries_.is_idle() && code_queries_->is_idle()) && monotonic_ns() < deadline) {
+    std::array answered{pollfd{.fd = queries_.event_fd(), .events = POLLIN, .revents = 0},
+                        pollfd{.fd = code_queries_->event_fd(), .events = POLLIN, .revents = 0}};
+    ::poll(answered.data(), answered.size(), 1);
+    queries_.process(monotonic_ns());
     code_queries_->process(monotonic_ns());
   }
   stacks_->give_up();

@@ -101,7 +101,8 @@ RootlessSources::RootlessSources(const SessionOptions& options, const StreamPart
     code_queries_ = std::make_unique<helper::HelperQueries>(helper, helper::Priority::lowered,
                                                             helper::limits_for_code(), &stream_.tasks);
     stacks_ = std::make_unique<StackStager>(StackStager::Context{.source = *stack_source_,
-                                                                 .queries = *code_queries_,
+                                                                 .readers = queries_,
+                                                                 .builders = *code_queries_,
                                                                  .processes = processes_,
                                                                  .registry = stream_.registry,
                                                                  .timeline = stream_.timeline},
@@ -132,6 +133,7 @@ Sources::Collected RootlessSources::collect() {
   poll_rings(now);
   find_successors(now);
   collecting_.at(earliest(earliest(rings_.next_poll_ns(), names_.next_tick_ns()), finder_.next_look_ns(now)));
+  if (const auto look_ns = stacks_ ? stacks_->next_look_ns() : std::nullopt) collecting_.by(*look_ns);
   if (!ended_.empty()) collecting_.by(now + end_check_interval_ns);
   return {.now_ns = now, .read_until_ns = std::min(now, rings_.read_until_ns())};
 }
@@ -273,9 +275,11 @@ void RootlessSources::end_stacks() {
   if (!stacks_) return;
   stacks_->stage(monotonic_ns());
   const std::uint64_t deadline = monotonic_ns() + naming_stacks_timeout_ns;
-  while (stacks_->has_waiting() && !code_queries_->is_idle() && monotonic_ns() < deadline) {
-    pollfd wait{.fd = code_queries_->event_fd(), .events = POLLIN, .revents = 0};
-    ::poll(&wait, 1, 1);
+  while (stacks_->has_waiting() && !(queries_.is_idle() && code_queries_->is_idle()) && monotonic_ns() < deadline) {
+    std::array answered{pollfd{.fd = queries_.event_fd(), .events = POLLIN, .revents = 0},
+                        pollfd{.fd = code_queries_->event_fd(), .events = POLLIN, .revents = 0}};
+    ::poll(answered.data(), answered.size(), 1);
+    queries_.process(monotonic_ns());
     code_queries_->process(monotonic_ns());
     poll_rings(monotonic_ns());
   }

@@ -56,14 +56,14 @@ class FakeQueries final : public ProcessQueries {
   bool is_idle() const override { return asked.empty(); }
 
   /// With one mapping, of a file without tables or one that could not be read.
-  void answer(Found found = Found::no_tables, std::uint64_t end = code_end) {
+  void answer(Found found = Found::no_tables, std::uint64_t end = code_end, std::uint64_t inode = 2) {
     auto [query, answer] = std::move(asked.front());
     asked.erase(asked.begin());
     ProcessView view;
     view.code.push_back({.begin = code_begin,
                          .end = end,
                          .offset = 0,
-                         .file = {.device = 1, .inode = 2},
+                         .file = {.device = 1, .inode = inode},
                          .path = "/bin/server",
                          .has_none = found == Found::no_tables});
     answer(std::move(view));
@@ -127,7 +127,8 @@ class StackStagerTest : public testing::Test {
   ProcessIndex process_ = 0;
   std::uint64_t clock_ns_ = 5'000'000'000;
   StackStager stager_{{.source = source_,
-                       .queries = queries_,
+                       .readers = queries_,
+                       .builders = queries_,
                        .processes = processes_,
                        .registry = registry_,
                        .timeline = timeline_,
@@ -240,6 +241,10 @@ TEST_F(StackStagerTest, AsksForAllThatIsNotKnown) {
   ASSERT_EQ(queries_.asked.size(), 1U);
   ASSERT_TRUE(queries_.asked[0].first.code_but);
   EXPECT_EQ(queries_.asked[0].first.pid, pid);
+  EXPECT_FALSE(queries_.asked[0].first.builds_tables) << "that takes longer";
+  queries_.answer(Found::unread);
+  ASSERT_EQ(queries_.asked.size(), 1U);
+  EXPECT_TRUE(queries_.asked[0].first.builds_tables);
   EXPECT_THAT(*queries_.asked[0].first.code_but, IsEmpty());
   queries_.answer();
   // Code that was mapped since.
@@ -250,14 +255,50 @@ TEST_F(StackStagerTest, AsksForAllThatIsNotKnown) {
   clock_ns_ += 1'000'000'000;
   stage({elsewhere});
   ASSERT_EQ(queries_.asked.size(), 1U);
+  queries_.answer(Found::unread, code_end + 4096, 3);
+  ASSERT_EQ(queries_.asked.size(), 1U);
   EXPECT_THAT(*queries_.asked[0].first.code_but, ElementsAre(MappedFile{.device = 1, .inode = 2}));
+}
+
+TEST_F(StackStagerTest, StacksAreLookedAtSoonAfterTheStartOfAProcess) {
+  EXPECT_FALSE(stager_.next_look_ns());
+  stager_.add_process(pid);
+  constexpr std::uint64_t ms = 1'000'000;
+  for (const std::uint64_t interval : {10, 20, 40, 80, 160}) {
+    EXPECT_EQ(stager_.next_look_ns(), clock_ns_ + interval * ms);
+    clock_ns_ += interval * ms;
+    stager_.stage(clock_ns_ - 1);
+    EXPECT_TRUE(stager_.next_look_ns());
+    stager_.stage(clock_ns_);
+  }
+  EXPECT_FALSE(stager_.next_look_ns()) << "it was seen for long enough";
+}
+
+TEST_F(StackStagerTest, AsksLessAndLessOften) {
+  stager_.add_process(pid);
+  queries_.answer();
+  rtev_stack elsewhere = record_of(RTEV_STACK_ON_CPU, 600);
+  elsewhere.registers[rip_register] = code_end + 8;
+  constexpr std::uint64_t ms = 1'000'000;
+  for (const std::uint64_t interval : {5, 10, 20, 40, 80, 160, 320, 500, 500}) {
+    clock_ns_ += interval * ms - 1;
+    stage({elsewhere});
+    EXPECT_THAT(queries_.asked, IsEmpty()) << interval;
+    clock_ns_ += 1;
+    stage({elsewhere});
+    ASSERT_EQ(queries_.asked.size(), 1U) << interval;
+    queries_.answer();
+  }
 }
 
 TEST_F(StackStagerTest, AsksAgainForFilesThatWereNotRead) {
   stager_.add_process(pid);
-  queries_.answer(Found::unread);
+  for (int i = 0; i < 2; ++i) queries_.answer(Found::unread);
+  EXPECT_THAT(queries_.asked, IsEmpty());
   clock_ns_ += 1'000'000'000;
   const auto staged = stage({record_of(RTEV_STACK_ON_CPU, 600)});
+  ASSERT_EQ(queries_.asked.size(), 1U);
+  queries_.answer(Found::unread);
   ASSERT_EQ(queries_.asked.size(), 1U);
   EXPECT_THAT(*queries_.asked[0].first.code_but, IsEmpty());
   EXPECT_TRUE(registry_.stacks().is_reserved(staged.at(0).sample.stack));

@@ -13,13 +13,15 @@
 
 namespace rtev {
 
-/// Asks the helper process for the code of a process when it is needed. One thread.
+/// Asks the helper process for the code of a process when it is needed: where its files are mapped, and, if there are
+/// files among them whose tables are not known yet, again by a worker that builds these and may have to wait for a CPU
+/// for long. What is known is used meanwhile. One thread.
 class CodeSpaces {
  public:
   /// Called when a process's code is known, or known better.
   using OnKnown = std::function<void(ProcessIndex process)>;
   using Clock = std::function<std::uint64_t()>;
-  CodeSpaces(ProcessQueries& queries, OnKnown on_known, Clock clock);
+  CodeSpaces(ProcessQueries& readers, ProcessQueries& builders, OnKnown on_known, Clock clock);
 
   struct Process {
     ProcessIndex index;
@@ -32,8 +34,8 @@ class CodeSpaces {
   /// awaited, false if there is no point in asking again for a while.
   bool ask_again(const Process& process);
   bool is_awaited(ProcessIndex process) const;
-  /// When the last question was asked; 0 if there was none.
-  std::uint64_t asked_ns(ProcessIndex process) const;
+  /// Of code that was mapped until then no answer can say more; 0: one is awaited, or none was asked for.
+  std::uint64_t final_until_ns(ProcessIndex process) const;
   void forget(ProcessIndex process) { spaces_.erase(process); }
   /// See TablesCache::left_out().
   std::uint64_t left_out_tables() const { return tables_.left_out(); }
@@ -42,14 +44,17 @@ class CodeSpaces {
   struct Space {
     AddressSpace space{};
     std::uint64_t asked_ns = 0;
-    unsigned answers = 0;
+    unsigned answers = 0;  ///< to all that was asked
+    bool has_mappings = false;
     bool is_awaited = false;
   };
 
   void ask(const Process& process, Space& space);
-  void take(const Process& process, ProcessView view);
+  enum class Asked : std::uint8_t { mappings, tables };
+  void take(const Process& process, Asked asked, ProcessView view);
 
-  ProcessQueries& queries_;
+  ProcessQueries& readers_;
+  ProcessQueries& builders_;
   OnKnown on_known_;
   Clock clock_;
   TablesCache tables_;

@@ -19,6 +19,9 @@ constexpr std::size_t max_waiting_bytes_of_process = std::size_t{2} << 20, max_w
 
 constexpr std::size_t max_sleeping = 1 << 16;
 
+/// After the start of a process its stacks are looked at, at intervals that double.
+constexpr std::uint64_t first_look_ns = 10'000'000, last_look_ns = 160'000'000;
+
 ThreadRole role_of(std::uint8_t role) {
   return role <= static_cast<std::uint8_t>(ThreadRole::tick) ? static_cast<ThreadRole>(role) : ThreadRole::unknown;
 }
@@ -61,7 +64,7 @@ LossReason reason_of(rtev_stack_kind kind) {
 StackStager::StackStager(const Context& context, KernelSymbols kernel_symbols)
     : context_(context),
       code_(
-          context.queries, [this](ProcessIndex process) { on_known(process); }, context.clock),
+          context.readers, context.builders, [this](ProcessIndex process) { on_known(process); }, context.clock),
       namer_(context.registry.stacks(), std::move(kernel_symbols)) {}
 
 void StackStager::add_process(std::int32_t pid) {
@@ -70,7 +73,11 @@ void StackStager::add_process(std::int32_t pid) {
   // Fails when the kernel's table is full: such a process has no samples.
   [[maybe_unused]] const auto added =
       context_.source.add_target(pid, stack_target_of(*process->program.binary, bias_of(process->program)));
-  if (sampled_.insert(*process->index).second && sampled_.size() == 1) context_.source.set_sampling(true);
+  if (sampled_.insert(*process->index).second) {
+    if (sampled_.size() == 1) context_.source.set_sampling(true);
+    look_interval_ns_ = first_look_ns;
+    next_look_ns_ = context_.clock() + first_look_ns;
+  }
   // Before the first sample: short programs end before an answer.
   code_.find({.index = *process->index, .pid = pid, .user = process->user});
 }
@@ -82,11 +89,15 @@ void StackStager::forget(ProcessIndex process) {
 }
 
 void StackStager::on_known(ProcessIndex process) {
-  retry(process, code_.asked_ns(process));
+  retry(process, code_.final_until_ns(process));
   if (!sampled_.contains(process) && !code_.is_awaited(process)) code_.forget(process);
 }
 
 void StackStager::stage(std::uint64_t now_ns) {
+  if (next_look_ns_ && *next_look_ns_ <= now_ns) {
+    look_interval_ns_ *= 2;
+    next_look_ns_ = look_interval_ns_ <= last_look_ns ? std::optional(now_ns + look_interval_ns_) : std::nullopt;
+  }
   context_.source.read_stacks(
       [this](const rtev_stack& record, std::span<const std::byte> payload) { take(record, payload); });
   stage_drops(now_ns);

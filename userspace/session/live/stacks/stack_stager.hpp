@@ -32,7 +32,8 @@ class StackStager {
   /// All must outlive it.
   struct Context {
     kernel::StackSource& source;
-    ProcessQueries& queries;
+    ProcessQueries& readers;   ///< of mappings
+    ProcessQueries& builders;  ///< of tables
     const ProcessTable& processes;
     Registry& registry;
     Timeline& timeline;
@@ -47,6 +48,9 @@ class StackStager {
 
   /// Stages what waits.
   void stage(std::uint64_t now_ns);
+  /// When stage() is due at the latest: soon after the start of a process, since its first stacks show where it has
+  /// mapped libraries by then, and it must be asked for these while it runs.
+  std::optional<std::uint64_t> next_look_ns() const { return next_look_ns_; }
   /// Stages the sleeps that last still. At the end, after the last stage().
   void end_sleeps(std::uint64_t now_ns);
   /// True while stacks are reserved, and since when.
@@ -102,7 +106,9 @@ class StackStager {
   std::map<std::uint32_t, std::size_t> waiting_bytes_of_users_;
   std::size_t waiting_bytes_ = 0;
   std::unordered_map<std::int32_t, Sleeping> sleeping_;  ///< by tid
-  std::uint64_t forgotten_until_ns_ = 0;                 ///< threads that went to sleep before are forgotten
+  std::uint64_t look_interval_ns_ = 0;
+  std::optional<std::uint64_t> next_look_ns_{};
+  std::uint64_t forgotten_until_ns_ = 0;  ///< threads that went to sleep before are forgotten
   Dropped dropped_{};
   // Of the stack in hand, to keep their memory.
   kernel::StackParts parts_;
