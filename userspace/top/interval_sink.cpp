@@ -214,7 +214,7 @@ ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& 
       .is_starting = process.events == EventsRead::off && rise(time_ns, process.begin_ns) < max_start_ns,
       .knows_phases = has_events && !header_.not_recorded.has_phases(),
       .knows_counters = has_events && !header_.not_recorded.has_counters(),
-      .knows_losses = has_events && !is_truncated_,
+      .knows_losses = has_events && !is_truncated_ && !process.figures.missing.unprobed,
       .version = process.version,
       .ended = process.ended,
       .interval_ns = interval_ns};

@@ -24,7 +24,7 @@ void add_figures(JsonWriter& out, const LatencyFigures& figures, bool truncated,
   out.key("blocked").object([&] { add_distribution(out, figures.blocked); });
   out.member("below_min", figures.below_min);
   add_unfinished(out, figures.unfinished);
-  out.member("lost_words", known_count(figures.lost_words, truncated));
+  out.member("lost_words", known_count(figures.lost_words, truncated || figures.unprobed > 0));
   out.member("unprobed", known_count(figures.unprobed, truncated));
   out.member("lower_bound", known_flag(figures.lower_bound() || lacks_rings, truncated));
 }

@@ -55,7 +55,8 @@ class PausesJson {
       }
       json_.member("ends_without_begin", known_count(counts.ends_without_begin, is_unknown()));
       json_.member("ignored_events", known_count(counts.ignored_events, is_unknown()));
-      json_.member("lost_words", known_count(counts.lost_words, report_.truncated || is_unknown()));
+      json_.member("lost_words",
+                   known_count(counts.lost_words, report_.truncated || is_unknown() || counts.unprobed > 0));
       json_.member("unprobed", known_count(counts.unprobed, report_.truncated));
       json_.member("rings_missed", known_count(counts.rings_missed, report_.truncated));
       json_.member("words_before", known_count(counts.words_before, report_.truncated));

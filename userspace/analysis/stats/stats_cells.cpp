@@ -124,6 +124,7 @@ void add_why_bound(TextBuffer& out, const StatsFigures& figures, bool major) {
   };
   if (figures.missing.lost)
     because(fmt::format("{} lost", Counted{figures.lost_words, "ring word was", "ring words were"}));
+  if (figures.missing.unprobed) because("tracing by probes paused");
   if (figures.missing.paused) because("the program paused its events");
   if (figures.missing.unfinished) because("the end of a pause was not seen");
   if (figures.missing.before) because("the ring was partly overwritten before it was read");

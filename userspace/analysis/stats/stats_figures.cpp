@@ -95,7 +95,7 @@ void CounterTally::add(std::uint64_t value) {
 Tally& Tally::operator+=(const Tally& other) {
   for (std::uint64_t Tally::* const figure :
        {&Tally::wall_ns, &Tally::gc_ns, &Tally::gc_cpu_ns, &Tally::major_cpu_ns, &Tally::cpu_ns, &Tally::user_events,
-        &Tally::events, &Tally::losses, &Tally::lost_words, &Tally::unfinished})
+        &Tally::events, &Tally::losses, &Tally::lost_words, &Tally::unprobed, &Tally::unfinished})
     add_capped(this->*figure, other.*figure);
   for (std::size_t id = 0; id < phases.size(); ++id) add_capped(phases[id], other.phases[id]);
   for (std::size_t id = 0; id < counters.size(); ++id) {
@@ -108,6 +108,7 @@ Tally& Tally::operator+=(const Tally& other) {
 
 Missing& Missing::operator|=(const Missing& other) {
   lost |= other.lost;
+  unprobed |= other.unprobed;
   paused |= other.paused;
   unfinished |= other.unfinished;
   before |= other.before;
@@ -165,7 +166,9 @@ StatsFigures figures_of(const Tally& tally, Family family, bool cpu_known) {
       .events = tally.events,
       .losses = tally.losses,
       .lost_words = tally.lost_words,
-      .missing = {.lost = tally.losses > 0, .unfinished = tally.unfinished > 0},
+      .missing = {.lost = tally.losses > tally.unprobed,
+                  .unprobed = tally.unprobed > 0,
+                  .unfinished = tally.unfinished > 0},
   };
   set_collections(figures, tally.phases, family);
   for (std::size_t i = 0; i < explicits.size(); ++i)

@@ -40,6 +40,7 @@ struct Tally {
   std::uint64_t events = 0;
   std::uint64_t losses = 0;
   std::uint64_t lost_words = 0;
+  std::uint64_t unprobed = 0;    ///< of the losses, gaps of probes: what was lost in them is unknown
   std::uint64_t unfinished = 0;  ///< pauses of unknown length
 
   /// Counters' `last` becomes meaningless, all else is what both did.
@@ -49,6 +50,7 @@ struct Tally {
 /// Why figures are less than the truth.
 struct Missing {
   bool lost = false;        ///< words of a ring
+  bool unprobed = false;    ///< of a program without a ring: its probes were off for a while
   bool paused = false;      ///< the program paused its events for a while
   bool unfinished = false;  ///< pauses whose end was not seen
   bool before = false;      ///< a ring overwrote its past before it was read
@@ -66,7 +68,7 @@ struct Missing {
   bool all_off() const { return off && !on; }
   bool left_out() const { return phases || counters || user_events; }
   /// Why all of them are less.
-  bool any() const { return lost || paused || unfinished || before || merged || unread || ignored; }
+  bool any() const { return lost || unprobed || paused || unfinished || before || merged || unread || ignored; }
   Missing& operator|=(const Missing& other);
 };
 
@@ -130,9 +132,12 @@ struct StatsFigures {
     return known_count(user_events, missing.user_events || missing.all_off());
   }
   std::optional<std::uint64_t> known_events() const { return known_count(events, missing.all_off()); }
-  /// Losses, and words that were lost.
+  /// Losses; of words known_lost_words().
   std::optional<std::uint64_t> of_losses(std::uint64_t figure, bool truncated) const {
     return known_count(figure, truncated || missing.all_off());
+  }
+  std::optional<std::uint64_t> known_lost_words(bool truncated) const {
+    return of_losses(lost_words, truncated || missing.unprobed);
   }
   /// Nothing if the thread of no pause was known.
   std::optional<std::uint64_t> known_gc_cpu() const {

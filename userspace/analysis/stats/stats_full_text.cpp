@@ -80,7 +80,7 @@ void add_word_row(TextTable& table, std::string_view label, const StatsFigures& 
   add_number(table, figures.major_words, figures.major_words_lower_bound());
   add_number(table, figures.known_user_events(), bound);
   add_number(table, figures.known_events(), bound);
-  add_number(table, figures.of_losses(figures.lost_words, false), false);
+  add_number(table, figures.known_lost_words(false), false);
 }
 
 void add_headline(TextBuffer& out, const ProcessStats& process) {

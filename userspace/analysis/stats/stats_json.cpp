@@ -26,6 +26,7 @@ void add_missing(JsonWriter& json, const Missing& missing, bool truncated) {
   json.member("lower_bound", known_flag(missing.any() || missing.left_out(), truncated || missing.all_off()));
   json.key("because").array([&] {
     if (missing.lost) json.value("lost");
+    if (missing.unprobed) json.value("unprobed");
     if (missing.paused) json.value("paused");
     if (missing.unfinished) json.value("unfinished");
     if (missing.before) json.value("before");
@@ -96,7 +97,7 @@ void write_figures(JsonWriter& json, const StatsFigures& figures, bool truncated
   json.member("user_events", figures.known_user_events());
   json.member("events", figures.known_events());
   json.member("losses", figures.of_losses(figures.losses, truncated));
-  json.member("lost_words", figures.of_losses(figures.lost_words, truncated));
+  json.member("lost_words", figures.known_lost_words(truncated));
   add_missing(json, figures.missing, truncated);
 }
 

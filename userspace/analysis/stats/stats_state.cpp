@@ -61,6 +61,7 @@ void Stats::Process::count(const Event& event, const Batch& batch, const RingInf
   switch (event.kind) {
     case EventKind::lost:
       ++tally.losses;
+      tally.unprobed += event.id == static_cast<std::uint16_t>(LossReason::unprobed);
       if (domain) domain->open_spans.clear();
       libraries.forget(index, number);
       if (const auto loss = batch.payload_as<Loss>(event))

@@ -382,7 +382,7 @@ void CsvSink::add_figures(const ProcessStats& process, bool truncated) {
   add("user_events", figures.known_user_events());
   add("events", figures.known_events());
   add("losses", figures.of_losses(figures.losses, truncated));
-  add("lost_words", figures.of_losses(figures.lost_words, truncated), words);
+  add("lost_words", figures.known_lost_words(truncated), words);
   add("lower_bound", figures.of_losses(figures.missing.any() ? 1 : 0, truncated));
 
   CsvRow heap = row;

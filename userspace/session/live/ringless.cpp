@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "rtev/names.hpp"
 
 namespace rtev {
 namespace {
@@ -80,6 +81,14 @@ bool Ringless::place(const rtev_probed& record) {
     probed->paused_ns = 0;
   }
   const EventKind kind = kind_of(record.emitter);
+  const auto is_about = [&](Lifecycle what) {
+    return kind == EventKind::lifecycle && record.id == static_cast<std::uint16_t>(what);
+  };
+  Domain& domain = probed->domains.try_emplace(record.domain, Domain{.last_ns = probed->since_ns}).first->second;
+  if (domain.missed_some_since && !is_about(Lifecycle::domain_spawn))
+    lose(*probed, record.domain, record.time_ns, LossReason::unprobed, 0);
+  domain.has_ended = is_about(Lifecycle::domain_terminate);
+  domain.missed_some_since = false;
   const std::uint64_t words = kind == EventKind::begin || kind == EventKind::end ? short_words : long_words;
   context_.timeline.push({.time = record.time_ns,
                           .value = record.value,
@@ -89,9 +98,8 @@ bool Ringless::place(const rtev_probed& record) {
                           .flags = 0},
                          {});
   probed->words += {.written = words, .delivered = words, .events = 1};
-  std::uint64_t& last = probed->last_ns.try_emplace(record.domain, probed->since_ns).first->second;
   // Another thread may have written an event as the pause began.
-  if (is_all && probed->paused_ns == 0) last = std::max<std::uint64_t>(last, record.time_ns);
+  if (is_all && probed->paused_ns == 0) domain.last_ns = std::max<std::uint64_t>(domain.last_ns, record.time_ns);
   if (record.type == RTEV_PROBED_LIMITED) {
     if (probed->paused_ns == 0) probes_.exceeded_limit(record.binary, probed->user);
     probed->paused_ns = record.time_ns;
@@ -128,20 +136,25 @@ Ringless::Probed* Ringless::find_or_add(ProcessIndex process, std::uint64_t time
 
 void Ringless::lose(Probed& probed, std::uint16_t domain, std::uint64_t time_ns, LossReason reason,
                     std::uint64_t words) {
-  const auto last = probed.last_ns.find(domain);
-  const std::uint64_t from_ns = last != probed.last_ns.end() ? last->second : probed.since_ns;
+  const auto known = probed.domains.find(domain);
+  const std::uint64_t from_ns = known != probed.domains.end() ? known->second.last_ns : probed.since_ns;
   const Loss loss{.words = words, .from_ns = std::min(from_ns, time_ns), .to_ns = time_ns};
   context_.timeline.push(time_ns, Source{probed.slot, domain}, EventKind::lost, static_cast<std::uint16_t>(reason),
                          loss);
   probed.words += {.written = words, .lost = words};
 }
 
-/// Reports that events of any domain may be missing. Domain 0 stands for those without events so far.
+/// Reports that events of any domain may be missing. Domain 0 stands for those without events so far. One that ended
+/// has none; whether there was another one with its number since, its next event says.
 void Ringless::lose_unprobed(Probed& probed, std::uint64_t time_ns) {
-  if (probed.last_ns.empty()) lose(probed, 0, time_ns, LossReason::unprobed, 0);
-  for (auto& [domain, last_ns] : probed.last_ns) {
-    lose(probed, domain, time_ns, LossReason::unprobed, 0);
-    last_ns = std::max(last_ns, time_ns);
+  if (probed.domains.empty()) lose(probed, 0, time_ns, LossReason::unprobed, 0);
+  for (auto& [number, domain] : probed.domains) {
+    if (domain.has_ended) {
+      domain.missed_some_since = true;
+      continue;
+    }
+    lose(probed, number, time_ns, LossReason::unprobed, 0);
+    domain.last_ns = std::max(domain.last_ns, time_ns);
   }
   probed.since_ns = time_ns;
   if (probed.paused_ns < time_ns) probed.paused_ns = 0;
@@ -230,7 +243,7 @@ void Ringless::end_image(ProcessIndex process, const End& end, std::vector<std::
   if (misses_some(probed) && info.ring == RingState::probed) lose_unprobed(probed, end.time_ns);
   if (info.ring == RingState::probed) probes_.on_end(probed.binary, probed.user, end.time_ns);
   info.words += probed.words;
-  info.domains = std::max(info.domains, static_cast<std::uint32_t>(probed.last_ns.size()));
+  info.domains = std::max(info.domains, static_cast<std::uint32_t>(probed.domains.size()));
   slots.push_back(probed.slot);
   probed_.erase(found);
 }

@@ -83,6 +83,12 @@ class Ringless {
   const LeftOutPrograms& unprobed() const { return unprobed_; }
 
  private:
+  /// One with events.
+  struct Domain {
+    std::uint64_t last_ns;           ///< until when no event was missed
+    bool has_ended = false;          ///< since the last event
+    bool missed_some_since = false;  ///< events of another one with its number, if there was one
+  };
   /// A process with a slot.
   struct Probed {
     std::uint32_t slot = 0;
@@ -92,7 +98,7 @@ class Ringless {
     bool missed_some = false;     ///< events between since_ns and the first record
     std::uint64_t paused_ns = 0;  ///< since when it pauses because it was too fast; 0: it does not
     Accounting words{};
-    std::map<std::uint16_t, std::uint64_t> last_ns{};  ///< by domain with events: until when no event was missed
+    std::map<std::uint16_t, Domain> domains{};
   };
   bool place(const rtev_probed& record);
   bool misses_some(const Probed& probed) const;

@@ -115,6 +115,19 @@ TEST_F(StatsReportTest, TextSaysAllReasonsForLowerBounds) {
                                 "a pause was not seen\n"));
 }
 
+TEST_F(StatsReportTest, WhatIsLostWhileProbesAreOffIsUnknown) {
+  life(100, Lifecycle::ring_start);
+  feed(Events(world.slot)
+           .add_record(300, EventKind::lost, Loss{.words = 0, .from_ns = 200, .to_ns = 300},
+                       static_cast<std::uint16_t>(LossReason::unprobed)));
+  EXPECT_THAT(text(), HasSubstr("\n  + lower bound: tracing by probes paused\n"));
+  EXPECT_THAT(json()["processes"][0],
+              HasMembers(R"({"lower_bound":true,"because":["unprobed"],"losses":1,"lost_words":null})"_json));
+  lose(300, 400, 7);
+  EXPECT_THAT(text(), HasSubstr("\n  + lower bound: 7 ring words were lost; tracing by probes paused\n"));
+  EXPECT_THAT(json()["processes"][0], HasMembers(R"({"lost_words":7})"_json));
+}
+
 TEST_F(StatsReportTest, TextOfSeveralProcessesEndsWithATotal) {
   span(100, 200, "major");
   const std::uint32_t other = world.add_ring(world.registry.add_process(World::default_info()));

@@ -269,6 +269,25 @@ TEST_F(RinglessTest, AGapThatLastsUntilTheEndIsALoss) {
   EXPECT_THAT(events(), ElementsAre("1: unprobed 0"));
 }
 
+TEST_F(RinglessTest, ADomainThatEndedBeforeAGapHasNone) {
+  constexpr auto spawn = static_cast<std::uint16_t>(Lifecycle::domain_spawn),
+                 terminate = static_cast<std::uint16_t>(Lifecycle::domain_terminate);
+  add_probed();
+  for (const std::uint16_t domain : {1, 2, 3}) record(5, RTEV_EMIT_LIFECYCLE, terminate, {.domain = domain});
+  record(10, RTEV_EMIT_BEGIN, 3, {.type = RTEV_PROBED_LIMITED});
+  turn(20);
+  events();
+  turn(20 + second);
+  turn(30 + second);
+  EXPECT_THAT(events(), ElementsAre("0: unprobed 0")) << "or it would count as another domain";
+  const std::uint64_t since_probed = monotonic_ns() - probed_ns_ + second;
+  record(since_probed, RTEV_EMIT_BEGIN, 5, {.domain = 1});
+  record(since_probed + 1, RTEV_EMIT_LIFECYCLE, spawn, {.domain = 2});
+  turn(since_probed + 10);
+  EXPECT_THAT(events(), ElementsAre("1: unprobed 0", "1: begin 5 0", "2: lifecycle 6 0"))
+      << "of domain 1 another one began in the gap";
+}
+
 /// A process that is too fast while another user runs its binary.
 class SharedRinglessTest : public RinglessTest {
  protected:
