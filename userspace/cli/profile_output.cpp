@@ -8,6 +8,7 @@
 #include "cli/messages.hpp"
 #include "cli/output_file.hpp"
 #include "cli/reading.hpp"
+#include "cli/tracing.hpp"
 #include "formats/profile/profile_files.hpp"
 
 namespace rtev::cli {
@@ -37,6 +38,7 @@ int run_profile(const AnalysisOptions& options, const Invocation& invocation, Pr
   profile.of_recording = !options.input.empty();
   profile.input = input_argument(options.input);
   profile.full = options.full;
+  profile.traces_switches = options.input.empty() && options.sched != RTEV_SCHED_OFF && !lacks_bpf(options);
   profile.max_keys = options.memory_limit / 4 / bytes_per_key;
   const auto file = profile_file_of(options.output);
   Profile sink(std::move(profile));

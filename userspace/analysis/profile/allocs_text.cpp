@@ -11,7 +11,12 @@ namespace rtev {
 namespace {
 
 constexpr std::size_t max_sites = 10, max_sites_full = 200;
-constexpr std::size_t site_width = 26, site_line_width = 18, caller_width = 26, width_full = 60;
+constexpr std::size_t width_full = 60;
+struct SiteWidths {
+  std::size_t site, line, caller;
+};
+/// They fit a terminal, also with the file behind the line.
+constexpr SiteWidths site_widths{26, 18, 26}, site_widths_with_binary{22, 30, 18};
 
 class AllocsText {
  public:
@@ -65,7 +70,7 @@ class AllocsText {
     if (most.place == 0) return;
     text.add(report_.memory.major_bytes ? std::string_view(": of the CPU time that they took")
                                         : std::string_view("; of the CPU time that large blocks took"));
-    print(text, ", most is in {}", PlaceName{tree_, most.place});
+    print(text, ", most is in {}", PlaceName{.tree = tree_, .place = most.place, .with_binary = true});
     if (most.caller != 0) print(text, ", called from {}", PlaceName{tree_, most.caller});
     print(text, " ({} of {})", Grouped{most.samples}, Counted{most.of_samples, "sample", "samples"});
   }
@@ -81,16 +86,19 @@ class AllocsText {
     const auto located = std::ranges::find_if(rows, [](const ProfileRow& row) { return row.self[0].samples == 0; });
     const auto all = static_cast<std::size_t>(located - rows.begin());
     const std::size_t count = std::min(all, report_.full ? max_sites_full : max_sites);
+    const bool has_binary = std::any_of(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count),
+                                        [&](const ProfileRow& row) { return !tree_.binary_of(row.place).empty(); });
+    const auto [site, line, caller] = has_binary ? site_widths_with_binary : site_widths;
     for (std::size_t i = 0; i < count; ++i) {
       const SampleValue& self = rows[i].self[0];
       table.row();
       table.cell(report_.has_few() ? "-" : fmt::format("{}", Percent{self.weight, report_.all[0].weight}));
       if (has_bytes) table.cell(fmt::format("{}", Size{self.weight}));
       table.cell(self.samples);
-      table.cell(function_cell(tree_, rows[i].place, width(site_width)));
-      table.cell(cut_middle(fmt::format("{}", SourceLine{tree_, rows[i].place}), width(site_line_width)));
+      table.cell(function_cell(tree_, rows[i].place, width(site)));
+      table.cell(place_cell(tree_, rows[i].place, width(line)));
       if (rows[i].caller != 0)
-        table.cell(cut_middle(fmt::format("{}", PlaceName{tree_, rows[i].caller}), width(caller_width)));
+        table.cell(cut_middle(fmt::format("{}", PlaceName{tree_, rows[i].caller}), width(caller)));
     }
     if (count < all) table.line(fmt::format("and {} more sites", Grouped{all - count}));
     table.write(out_);

@@ -7,6 +7,9 @@
 #include <ranges>
 
 #include "base/escape.hpp"
+#include "base/program_names.hpp"
+#include "base/text_format.hpp"
+#include "stream/shown_names.hpp"
 
 namespace rtev {
 namespace {
@@ -121,7 +124,38 @@ CallTree::Index CallTree::add(StackIndex stack, Inner inner) {
   return child(ocaml != 0 ? node_of(ocaml) : root, gc_place());
 }
 
+/// Two programs may have a function of one name in a file of one name each, as all programs have the standard library.
+void CallTree::tell_apart() {
+  const auto is_same_file = [](const ProfileFunction& a, const ProfileFunction& b) {
+    return a.object == b.object && a.build_id == b.build_id;
+  };
+  binaries_.assign(functions_.size(), {});
+  std::vector<bool> alike(functions_.size());
+  std::unordered_map<std::string, Index> by_text;
+  ShownNames names;
+  std::unordered_map<std::string_view, std::string_view> build_ids;  // by path; empty: it is of several files
+  for (Index i = 1; i < functions_.size(); ++i) {
+    const ProfileFunction& function = functions_[i];
+    if (function.object.empty()) continue;
+    names.add({.comm = {}, .exe = function.object});
+    std::string_view& build_id = build_ids.try_emplace(function.object, function.build_id).first->second;
+    if (build_id != function.build_id) build_id = {};
+    const std::string_view shown = file_name_of(function.file.empty() ? function.object : function.file);
+    const auto [first, is_new] = by_text.try_emplace(fmt::format("{} {} {}", function, shown, function.address), i);
+    if (!is_new && !is_same_file(functions_[first->second], function)) alike[i] = alike[first->second] = true;
+  }
+  for (Index i = 1; i < functions_.size(); ++i) {
+    if (!alike[i]) continue;
+    constexpr std::size_t digits = 8;
+    const ProfileFunction& function = functions_[i];
+    binaries_[i] = names.name_of({.comm = {}, .exe = function.object});
+    if (build_ids[function.object].empty() && !function.build_id.empty())
+      binaries_[i].append(" ").append(function.build_id.substr(0, digits));
+  }
+}
+
 void CallTree::sum_up() {
+  tell_apart();
   for (Node& node : nodes_) node.total = node.self;
   first_child_.assign(nodes_.size() + 1, 0);
   for (std::size_t i = nodes_.size() - 1; i > 0; --i) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -82,6 +83,9 @@ class CallTree {
   Index attributed(Index node) const {
     return node != root && function_of(node).is_gc && nodes_[node].parent != root ? nodes_[node].parent : node;
   }
+  /// The file of a function that looks like one of another file: "one/main.exe", with what tells it from the others.
+  /// Empty of all other functions. Any bytes, so escape it. Valid after sum_up().
+  std::string_view binary_of(Index place) const { return binaries_[places_[place].function]; }
   /// Those of a node, in the order of their nodes. Valid after sum_up().
   struct Children {
     const Index *first, *last;
@@ -101,6 +105,7 @@ class CallTree {
 
   Index node_of(StackIndex stack);
   StackIndex innermost_ocaml(StackIndex stack);
+  void tell_apart();
   Index child(Index parent, Index place);
   Index place_of_frame(FrameIndex index);
   Index place(const ProfileFunction& function, std::uint32_t line, std::uint64_t address);
@@ -116,6 +121,7 @@ class CallTree {
   std::unordered_map<FrameIndex, Index> frame_places_;
   std::unordered_map<StackIndex, Index> stack_nodes_;
   std::unordered_map<StackIndex, StackIndex> ocaml_stacks_;  ///< the part up to the innermost OCaml frame; 0: none
+  std::vector<std::string> binaries_;                        ///< by function, after sum_up(): see binary_of()
   std::vector<Index> children_, first_child_;                ///< after sum_up()
 };
 

@@ -112,7 +112,7 @@ class Tree {
     constexpr std::size_t before = 7, after = 40, least = 20;
     const std::size_t taken = before + after + indent;
     print(out_, "{:>5}  {:{}}{}\n", share(node), "", indent,
-          PlaceName{tree_, tree_.nodes()[node].place, std::max(text_columns(), taken + least) - taken});
+          PlaceName{tree_, tree_.nodes()[node].place, std::max(text_columns(), taken + least) - taken, true});
   }
 
   TextBuffer& out_;

@@ -127,6 +127,7 @@ struct ProfileReport {
   std::uint64_t process_count = 0;                 ///< OCaml's, with samples or without
   std::uint64_t cpu_ns = 0;                        ///< of theirs, as far as their switches were seen without a sample
   bool switches_seen = false;
+  bool all_slept = false;   ///< their switches and wakeups were traced, and there are none
   bool has_pauses = false;  ///< the stream has runtime phases
   CallTree tree;
   std::vector<ProfileEntry> entries{};

@@ -24,6 +24,20 @@ bool acts_for_domain(const Sample& sample, SampleKind kind) {
   return kind == SampleKind::off_cpu && sample.role == ThreadRole::mutator;
 }
 
+/// True for what the tracer finds out about a process that may sleep meanwhile.
+bool is_of_search(const Event& event) {
+  if (event.kind != EventKind::process) return false;
+  switch (static_cast<ProcessAction>(event.id)) {
+    case ProcessAction::found:
+    case ProcessAction::ring:
+    case ProcessAction::probe:
+    case ProcessAction::unreadable:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// "outside of the GC" and so on: label 0.
 std::string_view unlabelled(ProfileBy by) {
   if (by == ProfileBy::gc_phase) return "outside of the GC";
@@ -53,6 +67,7 @@ void Profile::consume(const Batch& batch, const Registry& registry) {
   registry_ = &registry;
   for (const Event& event : batch.events()) {
     last_ns_ = std::max(last_ns_, event.time);
+    may_have_run_ |= !is_of_search(event);
     switch (event.kind) {
       case EventKind::sample:
         sample(event, batch, registry);
@@ -279,6 +294,7 @@ ProfileReport Profile::report(const Registry& registry) const {
   report.process_count = registry.process_count();
   report.cpu_ns = cpu_ns_;
   report.switches_seen = switches_seen_;
+  report.all_slept = options_.traces_switches && !may_have_run_;
   for (const OnCpu& thread : running_ | std::views::values)
     report.cpu_ns += last_ns_ - std::min(last_ns_, thread.since_ns);
   add_entries(report, registry);

@@ -30,6 +30,7 @@ struct ProfileOptions {
   bool of_recording = false;                       ///< ProfileReport::of_recording
   std::string input{};                             ///< ProfileReport::input
   bool full = false;                               ///< ProfileReport::full
+  bool traces_switches = false;                    ///< of all threads of the processes that are traced
   std::size_t max_keys = std::size_t{1} << 18;     ///< different samples that are counted apart
   std::size_t max_waiting = std::size_t{1} << 17;  ///< samples in spans that have not ended
 };
@@ -109,6 +110,7 @@ class Profile final : public Sink, private DomainActivity::Observer {
   std::uint64_t cpu_ns_ = 0;
   std::uint64_t unknown_process_ = 0, dropped_ = 0;
   bool switches_seen_ = false;
+  bool may_have_run_ = false;  ///< any thread: there are events of it, or some are missing
   bool has_pauses_ = false;
   const Registry* registry_ = nullptr;  ///< while events come
   RunHeader header_{};

@@ -20,6 +20,8 @@ constexpr std::size_t function_width = 44, group_width = 36, line_width = 26;
 /// With a column more.
 constexpr std::size_t called_width = 22, narrow_function_width = 30, narrowest_function_width = 24,
                       narrow_line_width = 20;
+/// With the file behind the line.
+constexpr std::size_t binary_width = 42, narrow_binary_width = 32;
 
 class ProfileText {
  public:
@@ -98,7 +100,7 @@ class ProfileText {
       const std::uint64_t whole = report_.all[0].weight;
       if (value.weight < whole / 2 && main.total.weight > value.weight + whole / 10) {
         print(text, "{} of the {} is in {} and what it calls", share(main.total, report_.all[0]), what(),
-              PlaceName{tree_, main.place});
+              PlaceName{.tree = tree_, .place = main.place, .with_binary = true});
         if (main.caller) print(text, ", called from {}", PlaceName{tree_, *main.caller});
         print(text, "; {} is {}", share(value, report_.all[0]), where_hottest(report_));
       } else {
@@ -182,6 +184,11 @@ class ProfileText {
       if (report_.full || sum_of(row.self).samples > 0 || is_known) shown.push_back(&row);
     }
     const std::size_t count = limit(shown.size());
+    shown.resize(count);
+    PlaceWidths widths;
+    if (has_called) widths = {has_gc ? narrowest_function_width : narrow_function_width, narrow_line_width};
+    if (std::ranges::any_of(shown, [&](const ProfileRow* row) { return has_binary(*row); }))
+      widths = {narrowest_function_width, has_called ? narrow_binary_width : binary_width};
     const SampleValue whole = sum_of(report_.all);
     for (std::size_t i = 0; i < count; ++i) {
       const ProfileRow& row = *shown[i];
@@ -190,21 +197,21 @@ class ProfileText {
       table.cell(share(sum_of(row.total), whole));
       if (has_gc) table.cell(row.gc.samples > 0 ? share(row.gc, whole) : std::string());
       table.cell(sum_of(row.self).samples);
-      if (!has_called) {
-        place(table, row.place);
-        continue;
-      }
-      place(table, row.place, has_gc ? narrowest_function_width : narrow_function_width, narrow_line_width);
-      table.cell(row.called != 0 ? function_cell(tree_, row.called, called_width) : std::string());
+      place(table, row.place, widths);
+      if (has_called) table.cell(row.called != 0 ? function_cell(tree_, row.called, called_width) : std::string());
     }
     rest(table, count, all.size(), what);
     table.write(out_);
   }
 
-  void place(Table& table, CallTree::Index place, std::size_t width = function_width,
-             std::size_t of_line = line_width) const {
-    table.cell(function_cell(tree_, place, width));
-    table.cell(cut_middle(fmt::format("{}", SourceLine{tree_, place}), of_line));
+  struct PlaceWidths {
+    std::size_t function = function_width, line = line_width;
+  };
+  bool has_binary(const ProfileRow& row) const { return !tree_.binary_of(row.place).empty(); }
+
+  void place(Table& table, CallTree::Index place, const PlaceWidths& widths) const {
+    table.cell(function_cell(tree_, place, widths.function));
+    table.cell(place_cell(tree_, place, widths.line));
   }
 
   void comparison() {
@@ -221,6 +228,10 @@ class ProfileText {
     std::ranges::copy_if(rows, std::back_inserter(all),
                          [&](const ProfileRow& row) { return report_.full || differs(row); });
     const std::size_t count = limit(all.size());
+    PlaceWidths widths;
+    if (std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count),
+                    [&](const ProfileRow& row) { return has_binary(row); }))
+      widths = {narrowest_function_width, narrow_binary_width};
     for (std::size_t i = 0; i < count; ++i) {
       const ProfileRow& row = all[i];
       table.row();
@@ -228,7 +239,7 @@ class ProfileText {
       table.cell(share(row.total[others], report_.all[others]));
       table.cell(row.total[inside].samples);
       table.cell(row.total[others].samples);
-      place(table, row.place);
+      place(table, row.place, widths);
     }
     rest(table, count, rows.size(), report_.by == ProfileBy::line ? "lines" : "functions");
     table.write(out_);

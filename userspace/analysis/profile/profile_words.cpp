@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/enum_names.hpp"
+#include "base/escape.hpp"
 #include "base/folding.hpp"
 #include "base/program_names.hpp"
 
@@ -32,7 +33,8 @@ void append(TextBuffer& out, const SourceLine& line) {
     out.add(std::string_view(cut_middle(escaped(file_name_of(function.file)), max_file)));
     if (place.line != 0) out.add(':', place.line);
   } else if (!function.object.empty() && function.kind == FrameKind::c) {
-    out.add(std::string_view(cut_middle(escaped(file_name_of(function.object)), max_file)));
+    const std::string_view binary = line.tree.binary_of(line.place);
+    out.add(std::string_view(cut_middle(escaped(binary.empty() ? file_name_of(function.object) : binary), max_file)));
   }
 }
 
@@ -42,10 +44,24 @@ void append(TextBuffer& out, const PlaceName& name) {
   out.add(std::string_view(function_cell(name.tree, name.place, name.width)));
   TextBuffer line;
   append(line, SourceLine{name.tree, name.place});
-  if (line.text().empty()) return;
-  const bool is_object = function.file.empty();
-  out.add(is_object ? std::string_view(" (") : std::string_view(" "), line.text());
-  if (is_object) out.add(')');
+  if (!line.text().empty()) {
+    const bool is_object = function.file.empty();
+    out.add(is_object ? std::string_view(" (") : std::string_view(" "), line.text());
+    if (is_object) return out.add(')');
+  }
+  if (name.with_binary) add_binary(out, name.tree, name.place);
+}
+
+void add_binary(TextBuffer& out, const CallTree& tree, CallTree::Index place) {
+  if (const std::string_view binary = tree.binary_of(place); !binary.empty()) print(out, " of {}", Escaped{binary});
+}
+
+std::string place_cell(const CallTree& tree, CallTree::Index place, std::size_t width) {
+  TextBuffer text;
+  append(text, SourceLine{tree, place});
+  const bool is_binary = tree.functions()[tree.places()[place].function].file.empty() && !text.text().empty();
+  if (!is_binary) add_binary(text, tree, place);
+  return cut_middle(text.text(), width);
 }
 
 void append(TextBuffer& out, const Weight& weight) {
@@ -74,6 +90,7 @@ std::string where_hottest(const ProfileReport& report) {
     print(text, " {}", SourceLine{tree, hottest.place});
     if (hottest.at_place.weight < whole - whole / 10) text.add(" and other lines");
   }
+  add_binary(text, tree, hottest.place);
   if (hottest.inner) print(text, " ({})", function_cell(tree, *hottest.inner, max_name));
   if (hottest.caller) {
     const std::uint64_t whole = report.shown(hottest.value).weight;
@@ -155,13 +172,16 @@ void add_no_samples(TextBuffer& out, const ProfileReport& report) {
       print(text, ": {} used {} of CPU time", processes, Duration{report.cpu_ns});
     else if (report.switches_seen)
       print(text, ": no thread of {} was seen to run", processes);
+    else if (report.all_slept)
+      print(text, ": no thread of {} ran or was woken in {}: they slept all the time", processes,
+            Duration{report.end_ns - report.start_ns});
     else
       print(text, ": there are no scheduler events, so it is unknown whether threads of {} ran", processes);
     if (report.of_recording)
       text.add("\nhint: rtev-bpf record --stacks takes them");
     else if (report.kind == SampleKind::allocation)
       text.add("\nhint: programs without symbols (stripped) have none");
-    else if (report.kind == SampleKind::on_cpu && report.switches_seen)
+    else if (report.kind == SampleKind::on_cpu && (report.switches_seen || report.all_slept))
       text.add("\nhint: rtev-bpf profile --off-cpu shows where threads slept, once they run again");
     else if (report.kind == SampleKind::off_cpu)
       text.add("\nhint: a sleep counts when it ends, from 1ms on (--off-cpu TIME)");

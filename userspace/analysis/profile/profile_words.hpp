@@ -19,7 +19,8 @@ struct SourceLine {
 struct PlaceName {
   const CallTree& tree;
   CallTree::Index place;
-  std::size_t width = 60;  ///< of the function
+  std::size_t width = 60;    ///< of the function
+  bool with_binary = false;  ///< also " of one/main.exe", where there is another one that looks the same
 };
 /// "1.23s", "34.5 MB", "12 samples".
 struct Weight {
@@ -30,6 +31,11 @@ struct Weight {
 void append(TextBuffer& out, const SourceLine& line);
 void append(TextBuffer& out, const PlaceName& name);
 void append(TextBuffer& out, const Weight& weight);
+
+/// " of one/main.exe", of a function that looks like one of another file.
+void add_binary(TextBuffer& out, const CallTree& tree, CallTree::Index place);
+/// "upload.ml:42" in a table, with what add_binary() adds.
+std::string place_cell(const CallTree& tree, CallTree::Index place, std::size_t width);
 
 /// The name of a function in a table: without its middle if it is long.
 std::string function_cell(const CallTree& tree, CallTree::Index place, std::size_t width);

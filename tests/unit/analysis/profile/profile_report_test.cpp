@@ -116,6 +116,76 @@ TEST_F(ProfileReportTest, WithoutSamplesItSaysWhatWasSeen) {
   EXPECT_THAT(allocs_text(report()), HasSubstr("no OCaml process was seen\n"));
 }
 
+TEST_F(ProfileReportTest, ProgramsThatSleepAreToldFromThoseThatAreNotTraced) {
+  for (const SampleKind kind : {SampleKind::on_cpu, SampleKind::off_cpu}) {
+    make({.kind = kind, .traces_switches = true});
+    feed(Events(0).add_record(50 * ms, EventKind::process,
+                              ProcessRecord{.process = world.process, .peer = 0, .detail = 0},
+                              static_cast<std::uint16_t>(ProcessAction::found)));
+    EXPECT_THAT(profile_text(report()),
+                HasSubstr(": no thread of 1 OCaml process ran or was woken in 1.00s: they slept"));
+    feed(Events(0).add_record(60 * ms, EventKind::lost, Loss{.words = 1, .from_ns = 1},
+                              static_cast<std::uint16_t>(LossReason::dropped)));
+    EXPECT_THAT(profile_text(report()), HasSubstr("it is unknown whether threads of 1"));
+  }
+  make({.traces_switches = true});
+  feed(Events(0).add_record(50 * ms, EventKind::process,
+                            ProcessRecord{.process = world.process, .peer = 0, .detail = 0},
+                            static_cast<std::uint16_t>(ProcessAction::exec)));
+  EXPECT_THAT(profile_text(report()), HasSubstr("unknown whether")) << "who starts has run";
+}
+
+TEST_F(ProfileReportTest, RowsOfTwoProgramsAreToldApart) {
+  StackTable& stacks = world.registry.stacks();
+  const auto stack_of = [&](std::string_view path, std::string_view build_id, std::string_view function) {
+    const StackIndex main = stacks.add_stack(0, stacks.add_frame({.kind = FrameKind::ocaml,
+                                                                  .line = 2,
+                                                                  .address = 1,
+                                                                  .function = "Main",
+                                                                  .file = "bin/main.ml",
+                                                                  .object = path,
+                                                                  .build_id = build_id}));
+    return stacks.add_stack(main, stacks.add_frame({.kind = FrameKind::ocaml,
+                                                    .line = 1,
+                                                    .address = 2,
+                                                    .function = function,
+                                                    .file = "bin/main.ml",
+                                                    .object = path,
+                                                    .build_id = build_id}));
+  };
+  const auto play = [&](ProfileOptions options) {
+    const SampleKind kind = options.kind;
+    make(std::move(options));
+    for (int i = 0; i < 20; ++i) sample(1000, a_sample(stack_of("/home/a/one/bin/main.exe", "aa", "Main.fib")), kind);
+    for (int i = 0; i < 12; ++i) sample(1000, a_sample(stack_of("/home/a/two/bin/main.exe", "bb", "Main.fib")), kind);
+    sample(1000, a_sample(stack_of("/home/a/two/bin/main.exe", "bb", "Main.other")), kind);
+    return report();
+  };
+  EXPECT_THAT(
+      screen(profile_text(play({}))),
+      AllOf(HasSubstr("in Main.fib main.ml:1 of one/main.exe, called from Main main.ml:2\n"),
+            HasSubstr("Main.fib    main.ml:1 of one/main.exe\n"), HasSubstr("Main.fib    main.ml:1 of two/main.exe\n"),
+            HasSubstr("Main.other  main.ml:1\n"), HasSubstr("61%  Main main.ml:2 of one/main.exe\n")));
+  EXPECT_THAT(screen(allocs_text(play({.kind = SampleKind::allocation}))),
+              AllOf(HasSubstr("Main.fib    main.ml:1 of one/main.exe  Main main.ml:2\n"),
+                    HasSubstr("Main.fib    main.ml:1 of two/main.exe  Main main.ml:2\n")));
+  make({});
+  for (const std::string_view path : {"/home/a/one/bin/main.exe", "/home/a/two/bin/main.exe"})
+    sample(1000, a_sample(stacks.add_stack(0, stacks.add_frame({.kind = FrameKind::c,
+                                                                .address = 3,
+                                                                .function = "caml_c_call",
+                                                                .object = path,
+                                                                .build_id = path.substr(8)}))));
+  EXPECT_THAT(profile_text(report()),
+              AllOf(HasSubstr("caml_c_call  one/main.exe\n"), HasSubstr("caml_c_call  two/main.exe\n")));
+  make({});
+  sample(1000, a_sample(stack_of("/app/main.exe", "0123456789", "Main.fib")));
+  sample(1000, a_sample(stack_of("/app/main.exe", "9876543210", "Main.fib")));
+  EXPECT_THAT(profile_text(report()),
+              AllOf(HasSubstr("main.ml:1 of main.exe 01234567\n"), HasSubstr("main.ml:1 of main.exe 98765432\n")))
+      << "in two containers, say";
+}
+
 TEST_F(ProfileReportTest, FewSamplesHaveNoShares) {
   samples(1000, {"Server.loop:77"}, 1);
   EXPECT_THAT(profile_text(report()), HasSubstr("only 1 sample, in Server.loop server.ml:77\n"));
