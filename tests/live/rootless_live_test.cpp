@@ -216,9 +216,15 @@ TEST_F(RootlessLive, StacksOfOnesOwnProgramsNeedNoBpf) {
   ASSERT_EQ(paused.status.code(), 0) << paused.err;
   const Json pauses = Json::parse(read_file(dir / "pauses.json"))["pauses"];
   EXPECT_TRUE(std::ranges::any_of(pauses, [](const Json& pause) { return !pause["stacks"].empty(); })) << pauses;
-  const Outcome sleeps = run_in(plain_user, {"profile", "--off-cpu", "--", ocaml_program("hello")});
-  EXPECT_NE(sleeps.status.code(), 0);
-  EXPECT_THAT(sleeps.err, HasSubstr("hint: "));
+}
+
+TEST_F(RootlessLive, StacksOfSleepsAndOfAllocationsNeedBpf) {
+  for (std::vector<std::string> command : {std::vector<std::string>{"profile", "--off-cpu"}, {"allocs"}}) {
+    command.insert(command.end(), {"--", ocaml_program("hello")});
+    const Outcome outcome = run_in(plain_user, command);
+    EXPECT_EQ(outcome.status.code(), 1) << command[0];
+    EXPECT_THAT(outcome.err, HasSubstr("CAP_BPF: not held: BPF programs cannot be loaded\nhint: run as root"));
+  }
 }
 
 TEST_F(RootlessLive, StacksOfOnesOwnRunningProgramNeedNoBpf) {

@@ -64,6 +64,8 @@ struct StackOptions {
   std::chrono::nanoseconds off_cpu_min{std::chrono::milliseconds{1}};  ///< shorter sleeps have no stack
 
   bool any() const { return on_cpu || off_cpu || allocations; }
+  /// Without BPF stacks are taken on a CPU only: `profile --off-cpu` and `allocs` would show nothing.
+  bool need_bpf() const { return off_cpu != allocations || (any() && !on_cpu); }
 };
 /// Whether a command takes stacks only with --stacks, or decides itself which it takes.
 enum class StackUse : std::uint8_t { optional, by_command };

@@ -200,8 +200,7 @@ struct EndOfSignals {
 
 bool lacks_bpf(const TraceOptions& options, const kernel::HostFeatures& host) {
   // These options mean nothing without BPF: its errors say what they need.
-  const bool needs_bpf_for_stacks = options.stacks.any() && !options.stacks.on_cpu;
-  return host.denies_bpf && !options.enable && !options.ringless && !needs_bpf_for_stacks;
+  return host.denies_bpf && !options.enable && !options.ringless && !options.stacks.need_bpf();
 }
 
 }  // namespace
