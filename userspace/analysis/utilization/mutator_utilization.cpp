@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace rtev {
 
@@ -71,8 +72,7 @@ MutatorUtilization::Domain* MutatorUtilization::find(const DomainLife& life) {
 void MutatorUtilization::begin_domain(const DomainLife& life, std::uint64_t time_ns, bool is_certain) {
   if (domains_.size() >= max_domains && !domains_.contains(life.key())) return;
   Domain& domain = domains_[life.key()];
-  domain.life = life;
-  domain.is_certain = is_certain;
+  domain = {.life = life, .is_certain = is_certain, .first_number = domain.first_number};
   restart(domain, time_ns);
 }
 
@@ -100,6 +100,9 @@ void MutatorUtilization::add_pause(const DomainLife& life, std::uint64_t begin_n
   if (end_ns <= begin_ns) return;
   domain->pauses.push_back({begin_ns, end_ns});
   advance(*domain, end_ns);
+  domain->paused_ns += end_ns - begin_ns;
+  for (std::size_t i = 0; i < windows_.size(); ++i)
+    windows_[i].add_paused(end_ns - begin_ns, domain->windows[i].was_whole);
   forget_old(*domain);
 }
 
@@ -123,8 +126,12 @@ void MutatorUtilization::restart(Domain& domain, std::uint64_t time_ns) {
   domain.first_number += domain.pauses.size();
   domain.pauses.clear();
   domain.known_until_ns = time_ns;
-  domain.windows.fill(
-      {.from_ns = time_ns, .end_ns = time_ns, .first = domain.first_number, .last = domain.first_number});
+  for (Window& window : domain.windows) restart(window, time_ns, domain.first_number);
+}
+
+void MutatorUtilization::restart(Window& window, std::uint64_t time_ns, std::uint64_t next_pause) {
+  window = {
+      .from_ns = time_ns, .end_ns = time_ns, .first = next_pause, .last = next_pause, .was_whole = window.was_whole};
 }
 
 void MutatorUtilization::advance(Domain& domain, std::uint64_t time_ns) {
@@ -165,6 +172,7 @@ void MutatorUtilization::move(const Domain& domain, Window& window, WindowUtiliz
     if (leaves_pause) window.paused_ns -= ns;
     if (window.end_ns >= whole_ns) result.add(ns, before, window.paused_ns);
     window.end_ns = next;
+    if (window.end_ns >= whole_ns && !std::exchange(window.was_whole, true)) result.lengthen(domain.paused_ns);
     if (window.end_ns >= whole_ns) result.note_worst(window.end_ns - length, window.paused_ns, domain.life);
   }
 }
@@ -176,7 +184,7 @@ void MutatorUtilization::forget_old(Domain& domain) {
     const std::uint64_t kept = domain.first_number + domain.pauses.size() - most / 2;
     const std::uint64_t now_ns = domain.known_until_ns, next = domain.first_number + domain.pauses.size();
     for (Window& window : domain.windows)
-      if (window.first < kept) window = {.from_ns = now_ns, .end_ns = now_ns, .first = next, .last = next};
+      if (window.first < kept) restart(window, now_ns, next);
   }
   const std::uint64_t needed = std::ranges::min(domain.windows, {}, &Window::first).first;
   while (domain.first_number < needed) {

@@ -27,10 +27,18 @@ class WindowUtilization {
   void add(std::uint64_t ns, std::uint64_t paused_from_ns, std::uint64_t paused_to_ns);
   /// The window with most time in pauses, if no worse one is known.
   void note_worst(std::uint64_t begin_ns, std::uint64_t paused_ns, const DomainLife& domain);
+  /// Pauses of a domain took so long. `is_long`: it was seen for a window of this length.
+  void add_paused(std::uint64_t ns, bool is_long) { (is_long ? paused_long_ns_ : paused_short_ns_) += ns; }
+  /// Pauses of a domain that now has such a window took so long before.
+  void lengthen(std::uint64_t paused_ns) {
+    paused_short_ns_ -= paused_ns;
+    paused_long_ns_ += paused_ns;
+  }
 
   std::uint64_t length_ns() const { return length_ns_; }
-  /// False if no domain was seen for so long without a gap.
-  bool is_known() const { return is_known_; }
+  /// False if no domain was seen for so long without a gap, or only domains that had less than half of the time in
+  /// pauses: busy programs that ended early are not known by an idle one that did not.
+  bool is_known() const { return is_known_ && paused_long_ns_ >= paused_short_ns_; }
   /// The least share: the MMU. 1 if nothing is known.
   double least() const { return share(worst_paused_ns_); }
   /// Of all windows, `percent` left at least this share. The exact share is greater by at most a sixtieth of the time
@@ -57,6 +65,7 @@ class WindowUtilization {
   std::uint64_t length_ns_;
   int unit_bits_;  ///< a unit has so many: a division would take most of the time
   bool is_known_ = false;
+  std::uint64_t paused_long_ns_ = 0, paused_short_ns_ = 0;  ///< of domains with such a window, and of others
   std::uint64_t worst_paused_ns_ = 0, worst_begin_ns_ = 0;
   DomainLife worst_domain_{};
   std::uint64_t no_pause_ns_ = 0;                        ///< positions without time in pauses
@@ -103,6 +112,7 @@ class MutatorUtilization {
     std::uint64_t end_ns = 0;           ///< where its end is
     std::uint64_t paused_ns = 0;        ///< within it
     std::uint64_t first = 0, last = 0;  ///< numbers of the first pauses that end after its begin, and after its end
+    bool was_whole = false;             ///< the domain was seen for its length, here or before
   };
   struct Domain {
     DomainLife life{};
@@ -111,11 +121,13 @@ class MutatorUtilization {
     std::deque<Pause> pauses{};              ///< of the longest window
     std::uint64_t first_number = 0;          ///< of `pauses`
     std::uint64_t known_until_ns = 0;
+    std::uint64_t paused_ns = 0;  ///< in all
     std::array<Window, lengths_ns.size()> windows{};
   };
 
   Domain* find(const DomainLife& life);
   void restart(Domain& domain, std::uint64_t time_ns);
+  static void restart(Window& window, std::uint64_t time_ns, std::uint64_t next_pause);
   void advance(Domain& domain, std::uint64_t time_ns);
   void move(const Domain& domain, Window& window, WindowUtilization& result, std::uint64_t time_ns);
   void forget_old(Domain& domain);

@@ -74,6 +74,26 @@ TEST(MutatorUtilization, TheWorstWindowIsThatOfTheWorstDomain) {
   EXPECT_LE(worst.worst_begin_ns(), from + 10 * ms);
 }
 
+TEST(MutatorUtilization, AnIdleDomainSaysNothingOfBusyOnesThatEndedBefore) {
+  MutatorUtilization all;
+  DomainLife idle = here;
+  idle.source = 99;
+  all.begin_domain(idle, from, true);
+  all.add_pause(idle, from, from + ms);
+  for (std::uint64_t source = 0; source < 3; ++source) {
+    DomainLife busy = there;
+    busy.source = static_cast<std::uint16_t>(source);
+    all.begin_domain(busy, from, true);
+    for (std::uint64_t at = from; at < from + 200 * ms; at += 10 * ms) all.add_pause(busy, at + ms, at + 7 * ms);
+    all.end_domain(busy, from + 200 * ms);
+  }
+  const auto now = all.windows_at(from + 20 * s);
+  for (const WindowUtilization& each : now) EXPECT_EQ(each.is_known(), each.length_ns() < 200 * ms) << each.length_ns();
+  all.add_pause(idle, from + 20 * s, from + 21 * s);
+  EXPECT_TRUE(window(all, s).is_known()) << "most of the time in pauses is in its own";
+  EXPECT_EQ(window(all, s).least(), 0);
+}
+
 TEST(MutatorUtilization, NoWindowSpansALoss) {
   MutatorUtilization all;
   all.begin_domain(here, from, true);
