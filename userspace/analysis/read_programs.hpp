@@ -18,6 +18,7 @@ enum class EventsRead : std::uint8_t {
   off,     ///< it has no ring, or has paused its events: they are off
   unread,  ///< it has a ring, which is not read
 };
+inline constexpr std::size_t events_read_count = 3;
 EventsRead events_read(const ProcessInfo& process);
 
 /// How many processes there were by that.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "analysis/pause_finder.hpp"
+#include "analysis/read_programs.hpp"
 #include "analysis/stats/stats_figures.hpp"
 #include "analysis/tasks/task_tracker.hpp"
 #include "metrics/duration_histogram.hpp"
@@ -39,7 +40,8 @@ inline constexpr std::size_t ring_loss_reason_count = 5;  ///< of LossReason: th
 struct GroupFigures {
   // As of now.
   std::int64_t processes = 0, domains = 0;
-  std::array<std::uint64_t, heap_counter_count> heap{};  ///< as heap_counters(), modulo 2^64
+  std::array<std::int64_t, events_read_count> processes_by_events{};  ///< by EventsRead
+  std::array<std::uint64_t, heap_counter_count> heap{};               ///< as heap_counters(), modulo 2^64
   std::array<bool, heap_counter_count> heap_seen{};
 
   // Since the start.

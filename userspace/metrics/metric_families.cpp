@@ -100,6 +100,14 @@ std::string_view name_of(std::size_t index) {
 
 void add_processes(Writer& out) {
   out.gauge("ocaml_processes", "OCaml 5 processes that run.", &GroupFigures::processes);
+  out.visitor().family({.name = "ocaml_processes_without_events",
+                        .unit = {},
+                        .help = "Of ocaml_processes those whose events are off, or whose ring is not read.",
+                        .type = MetricType::gauge});
+  out.each([&](std::string_view group, const GroupFigures& figures) {
+    for (const auto& [events, reason] : {std::pair{EventsRead::off, "off"}, {EventsRead::unread, "unread"}})
+      out.value(group, figures.processes_by_events[static_cast<std::size_t>(events)], {"reason", reason});
+  });
   out.gauge("ocaml_domains", "Domains that run, of processes with events on.", &GroupFigures::domains);
   out.counter("ocaml_process_starts", "", "Programs executed.", &GroupFigures::starts);
   out.counter("ocaml_process_forks", "", "Processes that were forked by one, and run the same program at first.",

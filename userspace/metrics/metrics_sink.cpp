@@ -98,6 +98,10 @@ void MetricsSink::advance(std::uint64_t time_ns, const Registry& registry) {
   registry_ = &registry;
   name_again(registry);
   if (now_ns_ >= next_regroup_ns_) regroup(registry);
+  if (now_ns_ >= next_note_events_ns_) {
+    next_note_events_ns_ = now_ns_ + note_events_ns;
+    for (auto& [index, process] : processes_) note_events(process, registry.process(index));
+  }
   registry_ = nullptr;
 }
 
@@ -129,11 +133,21 @@ void MetricsSink::regroup(const Registry& registry) {
   }
 }
 
+/// Whether its events are read now: once they were, they may have been paused since.
+void MetricsSink::note_events(Process& process, const ProcessInfo& info) {
+  auto& counts = process.group->figures.processes_by_events;
+  --counts[static_cast<std::size_t>(process.events)];
+  process.events = info.ring == RingState::paused ? EventsRead::off : events_read(info);
+  ++counts[static_cast<std::size_t>(process.events)];
+}
+
 /// To another group, or to the same. What was counted until then stays where it is.
 void MetricsSink::move(Process& process, Group& to) {
   Group& from = *process.group;
   --from.figures.processes;
   ++to.figures.processes;
+  --from.figures.processes_by_events[static_cast<std::size_t>(process.events)];
+  ++to.figures.processes_by_events[static_cast<std::size_t>(process.events)];
   from.figures.domains -= process.running_domains;
   to.figures.domains += process.running_domains;
   for (std::size_t entry = 0; entry < process.heap.size(); ++entry) {
@@ -214,6 +228,7 @@ void MetricsSink::add_process(const Event& event, const Batch& batch) {
   if (process != nullptr && is_fork) ++process->group->figures.forks;
   if (process != nullptr && (has_started || is_fork || is_found))
     images_[registry_->process(record->process).pid] = record->process;
+  if (process != nullptr) note_events(*process, registry_->process(record->process));
   analyzer_.add(event, batch, *registry_);
 }
 
@@ -228,6 +243,7 @@ void MetricsSink::end_process(ProcessIndex index, std::int64_t status) {
                                                    : ExitReason::exit;
   ++figures.exits[static_cast<std::size_t>(reason)];
   --figures.processes;
+  --figures.processes_by_events[static_cast<std::size_t>(process.events)];
   for (std::size_t entry = 0; entry < process.heap.size(); ++entry) figures.heap[entry] -= process.heap[entry];
   process.group->last_ns = now_ns_;
   if (const auto image = images_.find(registry_->process(index).pid); image != images_.end() && image->second == index)
@@ -293,6 +309,7 @@ MetricsSink::Process* MetricsSink::process_at(ProcessIndex index) {
     Group* const group = group_for(info);
     found->second.group = group != nullptr ? group : &fold(info);
     ++found->second.group->figures.processes;
+    ++found->second.group->figures.processes_by_events[static_cast<std::size_t>(found->second.events)];
     if (info.service.is_empty()) nameless_.insert(index);
   }
   last_index_ = index;

@@ -67,10 +67,13 @@ class MetricsSink final : public Sink, private PauseConsumer {
     std::uint64_t minor_collections = 0, major_cycles = 0, compactions = 0;
     std::array<std::uint64_t, heap_counter_count> heap{};
     std::int64_t running_domains = 0;
+    EventsRead events = EventsRead::yes;
   };
   static constexpr std::size_t analyzer_bytes = std::size_t{4} << 20;
   /// How often processes in "other" are looked at again: there may be room for their groups by now.
   static constexpr std::uint64_t regroup_ns = 60'000'000'000;
+  /// How often it is looked whose rings are read: mostly an event says when that changes.
+  static constexpr std::uint64_t note_events_ns = 1'000'000'000;
 
   void add_process(const Event& event, const Batch& batch);
   void end_process(ProcessIndex index, std::int64_t status);
@@ -84,6 +87,7 @@ class MetricsSink final : public Sink, private PauseConsumer {
   Group* group_for(const ProcessInfo& info);
   Group& fold(const ProcessInfo& info);
   void move(Process& process, Group& to);
+  void note_events(Process& process, const ProcessInfo& info);
   void empty(Group& removed);
   void name_again(const Registry& registry);
   void regroup(const Registry& registry);
@@ -110,6 +114,7 @@ class MetricsSink final : public Sink, private PauseConsumer {
   std::uint64_t folded_ = 0;  ///< processes in `other_`
   OnFolded on_folded_;        ///< null once it was called
   std::uint64_t next_regroup_ns_ = 0;
+  std::uint64_t next_note_events_ns_ = 0;
   std::unordered_map<ProcessIndex, Process> processes_;
   std::unordered_map<std::int32_t, ProcessIndex> images_;  ///< by pid, of those that run
   std::set<ProcessIndex> nameless_;                        ///< whose service was not known when they came

@@ -400,6 +400,35 @@ TEST_F(MetricsTest, AServiceThatIsKnownLateHasItsProcess) {
   EXPECT_EQ(value("ocaml_heap_size{group=shop,space=pool}"), 0);
 }
 
+TEST_F(MetricsTest, ProcessesWithoutEventsAreToldFromThoseThatHaveNone) {
+  const auto without = [&](std::string_view group, std::string_view reason) {
+    return value(fmt::format("ocaml_processes_without_events{{group={},reason={}}}", group, reason));
+  };
+  ProcessInfo& info = world.registry.process(world.process);
+  info.ring = RingState::none;
+  process(1, ProcessAction::exec);
+  EXPECT_EQ(without("server", "off"), 1);
+  info.ring = RingState::active;
+  process(2, ProcessAction::ring);
+  EXPECT_EQ(without("server", "off"), 0) << "it has written none yet";
+  info.words.events = 5;
+  info.ring = RingState::paused;
+  process(3, ProcessAction::pause);
+  EXPECT_EQ(without("server", "off"), 1) << "whatever it wrote before";
+  info.service.name = "shop";
+  metrics->advance(4, world.registry);
+  EXPECT_EQ(without("server", "off"), 0);
+  EXPECT_EQ(without("shop", "off"), 1);
+  info.words.events = 0;
+  info.ring = RingState::shared;  // no event says so
+  metrics->advance(4 + 2'000'000'000, world.registry);
+  EXPECT_EQ(without("shop", "off"), 0);
+  EXPECT_EQ(without("shop", "unread"), 1);
+  process(5, ProcessAction::exit);
+  EXPECT_EQ(without("shop", "unread"), 0);
+  EXPECT_EQ(value("ocaml_processes{group=shop}"), 0);
+}
+
 TEST_F(MetricsTest, LongPausesBecomeSpansFewAtATime) {
   make({.pause_span_ns = 1000});
   play("1000 >major 1999 <major 3000 >major 4000 <major");
