@@ -46,13 +46,21 @@ void add_head(JsonWriter& json, std::string_view type, const Report& report) {
   add_not_recorded(json, report.not_recorded);
 }
 
+/// How many scheduler events the kernel dropped. Where there are none at all, they may not have been traced.
+inline void add_sched_dropped(JsonWriter& json, std::string_view key, std::uint64_t dropped, bool scheduler_seen,
+                              bool truncated) {
+  json.member(key, known_count(dropped, truncated || !scheduler_seen));
+}
+
+/// The parts are null where all of it is unknown.
 inline void add_split(JsonWriter& json, std::string_view key, const TimeSplit& time) {
+  const bool is_unknown = time.is_unknown();
   json.key(key).object([&] {
-    json.member("on_cpu", time.on_cpu);
-    json.member("runnable", time.runnable);
-    json.member("sleeping", time.sleeping);
-    json.member("uninterruptible", time.uninterruptible);
-    json.member("stopped", time.stopped);
+    json.member("on_cpu", known_count(time.on_cpu, is_unknown));
+    json.member("runnable", known_count(time.runnable, is_unknown));
+    json.member("sleeping", known_count(time.sleeping, is_unknown));
+    json.member("uninterruptible", known_count(time.uninterruptible, is_unknown));
+    json.member("stopped", known_count(time.stopped, is_unknown));
     json.member("unknown", time.unknown);
   });
 }

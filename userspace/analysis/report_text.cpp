@@ -92,7 +92,9 @@ void add_lacks(TextBuffer& out, const std::vector<Lack>& lacks) {
 }
 
 void add_unknown_time(TextBuffer& out, std::uint64_t unknown_ns, std::uint64_t whole_ns, std::string_view what,
-                      std::uint64_t scheduler_dropped) {
+                      const NotRecorded& not_recorded, std::uint64_t scheduler_dropped) {
+  if (whole_ns > 0 && not_recorded.has(EventKind::wakeup))
+    add_line(out, not_recorded.text({EventKind::wakeup}) + ": time blocked includes waits for a CPU");
   if (unknown_ns == 0 && scheduler_dropped == 0) return;
   TextBuffer text;
   print(text, "{}what threads did is unknown for {} of {} in {} ({})", scheduler_dropped > 0 ? "warning: " : "",

@@ -90,10 +90,11 @@ void add_line(TextBuffer& out, std::string_view sentence);
 /// what their loss means differs by report.
 void add_lacks(TextBuffer& out, const std::vector<Lack>& lacks);
 
-/// Of a report: how much of the time of its pauses or spans (`what`) is not known, and why as far as that is known. A
-/// line, or nothing.
+/// Of a report with scheduler events: how much of the time of its pauses or spans (`what`) is not known, and why as far
+/// as that is known; and that sleeps cannot be told from the waits for a CPU after them if wakeups were not recorded.
+/// Lines, or nothing.
 void add_unknown_time(TextBuffer& out, std::uint64_t unknown_ns, std::uint64_t whole_ns, std::string_view what,
-                      std::uint64_t scheduler_dropped = 0);
+                      const NotRecorded& not_recorded, std::uint64_t scheduler_dropped = 0);
 
 /// Before a figure that is a lower bound.
 constexpr std::string_view at_least(bool is_bound) {

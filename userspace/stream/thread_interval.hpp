@@ -44,6 +44,8 @@ struct TimeSplit {
 
   std::uint64_t blocked() const { return sleeping + uninterruptible + stopped; }
   std::uint64_t total() const { return on_cpu + runnable + blocked() + unknown; }
+  /// Nothing is known of it, as without scheduler events.
+  bool is_unknown() const { return unknown > 0 && unknown == total(); }
   void add(ThreadState state, std::uint64_t ns) { this->*parts[static_cast<std::size_t>(state)] += ns; }
   TimeSplit& operator+=(const TimeSplit& other) {
     for (const auto part : parts) this->*part += other.*part;

@@ -100,7 +100,8 @@ struct Interval {
   std::vector<ProcessFigures> processes{};  ///< that run, or ended in the interval, by index
   std::vector<ProcessFigures> programs{};   ///< sums over the processes of programs with more than some, by program
   std::uint64_t events = 0, lost_words = 0;
-  std::uint64_t dropped = 0;              ///< scheduler events
+  bool scheduler_seen = false;            ///< there were scheduler events, now or before
+  std::uint64_t dropped = 0;              ///< of them
   std::string worst{};                    ///< a sentence about the longest pause; empty: there was none
   std::vector<ProcessDetails> details{};  ///< of all processes, or nothing
 

@@ -109,6 +109,7 @@ void IntervalSink::end_interval(std::uint64_t time_ns, const Registry& registry)
   Interval interval{.time_ns = time_ns,
                     .elapsed_ns = rise(time_ns, header_.start_ns),
                     .length_ns = rise(time_ns, begin_ns_),
+                    .scheduler_seen = analyzer_.scheduler_seen(),
                     .dropped = std::exchange(dropped_, 0)};
   if (header_.start_realtime_ns != 0)
     interval.realtime_ns = header_.start_realtime_ns + (time_ns - header_.start_ns);  // modulo 2^64

@@ -99,7 +99,7 @@ std::string interval_json(const Interval& interval, const RunHeader& run, const 
                         .run_realtime_ns = run.start_realtime_ns});
     json.member("truncated", interval.is_truncated);
     if (!run.not_recorded.selection.empty()) json.values("not_recorded", run.not_recorded.words());
-    json.member("scheduler_dropped", known_count(interval.dropped, interval.is_truncated));
+    add_sched_dropped(json, "scheduler_dropped", interval.dropped, interval.scheduler_seen, interval.is_truncated);
     if (!interval.worst.empty()) json.member("longest_pause", std::string_view(interval.worst));
     json.key("processes").array([&] {
       for (const ProcessFigures* const process : sorted(interval.single_rows(), sorted_by)) {

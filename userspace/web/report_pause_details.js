@@ -60,7 +60,7 @@ function pause_details(of, i) {
                   asked(section)(domain),
                   time_of(of => of.on_cpu),
                   time_of(of => of.runnable),
-                  time_of(of => of.sleeping + of.uninterruptible + of.stopped),
+                  time_of(of => of.sleeping === null ? null : of.sleeping + of.uninterruptible + of.stopped),
                   [
                     domain.leads ? "leads" : "",
                     section.last_to_arrive === domain.domain ? "arrived last" : "",

@@ -116,7 +116,7 @@ function spans() {
           duration(of.percentiles_ns["99"]),
           duration(of.max_ns),
           duration(of.total_ns),
-          part(of.time_ns.gc + of.time_ns.domains, of.total_ns),
+          known(gc_time(of.time_ns), ns => part(ns, of.total_ns)),
           grouped(of.unfinished),
         ]),
       true,
@@ -140,7 +140,8 @@ function spans() {
 }
 
 const time_titles = [["own code"], ["GC"], ["without CPU"], ["blocked"]];
-const time_cells = of => [of.code, of.gc + of.domains, of.no_cpu, of.blocked].map(duration);
+const gc_time = of => (of.gc === null ? null : of.gc + of.domains);
+const time_cells = of => [of.code, gc_time(of), of.no_cpu, of.blocked].map(ns => known(ns, duration));
 
 function stalls() {
   const found = data.stalls.programs

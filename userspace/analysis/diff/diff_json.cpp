@@ -19,7 +19,7 @@ void add_run(JsonWriter& json, std::string_view key, const DiffRun& run) {
     json.member("truncated", run.truncated);
     add_not_recorded(json, run.not_recorded);
     json.member("scheduler_seen", run.scheduler_seen);
-    json.member("scheduler_dropped", known_count(run.scheduler_dropped, run.truncated));
+    add_sched_dropped(json, "scheduler_dropped", run.scheduler_dropped, run.scheduler_seen, run.truncated);
     json.member("samples_dropped", known_count(run.samples_dropped, run.truncated));
     json.member("rings_missed", known_count(run.rings_missed, run.truncated));
     json.member("processes_left_out", run.processes_left_out);

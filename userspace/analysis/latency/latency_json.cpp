@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "analysis/latency/distribution_json.hpp"
 #include "analysis/latency/latency_figures.hpp"
@@ -19,9 +20,17 @@ std::string_view name_of(LatencyReport::Span span) {
 void add_figures(JsonWriter& out, const LatencyFigures& figures, bool truncated, bool lacks_rings = false) {
   add_distribution(out, figures.wall);
   add_split(out, "time_ns", figures.split);
-  out.key("on_cpu").object([&] { add_distribution(out, figures.on_cpu); });
-  out.key("runnable").object([&] { add_distribution(out, figures.runnable); });
-  out.key("blocked").object([&] { add_distribution(out, figures.blocked); });
+  // Of those of which all is known.
+  const bool is_unknown = figures.on_cpu.count() == 0 && figures.wall.count() > 0;
+  for (const auto& [key, values] : {std::pair<std::string_view, const Histogram&>{"on_cpu", figures.on_cpu},
+                                    {"runnable", figures.runnable},
+                                    {"blocked", figures.blocked}}) {
+    if (is_unknown) {
+      out.member(key, std::optional<int>{});
+    } else {
+      out.key(key).object([&] { add_distribution(out, values); });
+    }
+  }
   out.member("below_min", figures.below_min);
   add_unfinished(out, figures.unfinished);
   out.member("lost_words", known_count(figures.lost_words, truncated || figures.unprobed > 0));
@@ -60,7 +69,7 @@ std::string latency_json(const LatencyReport& report) {
     out.member("scheduler_seen", report.scheduler_seen);
     // The end of a run says what could not be read.
     const bool has_no_end = report.truncated || report.span != LatencyReport::Span::run;
-    out.member("scheduler_dropped", known_count(report.scheduler_dropped, report.truncated));
+    add_sched_dropped(out, "scheduler_dropped", report.scheduler_dropped, report.scheduler_seen, report.truncated);
     out.member("rings_missed", known_count(report.rings_missed, has_no_end));
     out.member("ignored_events", report.ignored_events);
     out.member("words_before", known_count(report.words_before, has_no_end));

@@ -134,7 +134,8 @@ class LatencyText {
     if (!report_.scheduler_seen && report_.all.wall.count() > 0) {
       out_.add("no scheduler events: it is unknown whether threads ran or waited\n");
     } else {
-      add_unknown_time(out_, report_.all.split.unknown, report_.all.wall.total(), many(), report_.scheduler_dropped);
+      add_unknown_time(out_, report_.all.split.unknown, report_.all.wall.total(), many(), report_.not_recorded,
+                       report_.scheduler_dropped);
     }
     add_line(out_, why_some_unread(report_.read_programs));
     add_own_share(out_, report_.own, report_.end_ns - report_.start_ns);

@@ -62,7 +62,7 @@ class PausesJson {
       json_.member("words_before", known_count(counts.words_before, report_.truncated));
       json_.member("scheduler_seen", counts.scheduler_seen);
       json_.member("all_switches_seen", known_flag(counts.all_switches_seen, !counts.scheduler_seen));
-      json_.member("scheduler_dropped", known_count(counts.scheduler_dropped, report_.truncated));
+      add_sched_dropped(json_, "scheduler_dropped", counts.scheduler_dropped, counts.scheduler_seen, report_.truncated);
       json_.member("scheduler_contradictions", known_count(counts.scheduler_contradictions, !counts.scheduler_seen));
     });
   }

@@ -227,7 +227,8 @@ class PausesText {
     if (!counts.scheduler_seen) {
       out.add("no scheduler events: it is unknown whether threads ran or waited\n");
     } else {
-      add_unknown_time(out, counts.unknown_ns, counts.total_ns, "pauses", counts.scheduler_dropped);
+      add_unknown_time(out, counts.unknown_ns, counts.total_ns, "pauses", report_.not_recorded,
+                       counts.scheduler_dropped);
     }
     add_line(out, why_some_unread(report_.read_programs));
     add_own_share(out, report_.own, report_.end_ns - report_.start_ns);

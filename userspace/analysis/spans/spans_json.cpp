@@ -9,12 +9,13 @@
 namespace rtev {
 
 void add_time(JsonWriter& json, const SpanTime& time, bool knows_pauses) {
+  const bool is_unknown = time.is_unknown();
   json.key("time_ns").object([&] {
-    json.member("code", time.code);
-    json.member("gc", known_count(time.gc, !knows_pauses));
-    json.member("domains", known_count(time.domains, !knows_pauses));
-    json.member("no_cpu", time.no_cpu);
-    json.member("blocked", time.blocked);
+    json.member("code", known_count(time.code, is_unknown));
+    json.member("gc", known_count(time.gc, is_unknown || !knows_pauses));
+    json.member("domains", known_count(time.domains, is_unknown || !knows_pauses));
+    json.member("no_cpu", known_count(time.no_cpu, is_unknown));
+    json.member("blocked", known_count(time.blocked, is_unknown));
     json.member("unknown", time.unknown);
   });
 }

@@ -29,6 +29,7 @@ struct SpanTime {
   std::uint64_t unknown = 0;
 
   std::uint64_t total() const { return code + gc + domains + no_cpu + blocked + unknown; }
+  bool is_unknown() const { return unknown > 0 && unknown == total(); }
   SpanTime& operator+=(const SpanTime& other);
   /// `pauses`: of `span`.
   static SpanTime of(const TimeSplit& span, const TimeSplit& pauses);

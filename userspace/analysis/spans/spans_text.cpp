@@ -282,7 +282,7 @@ class SpansText {
     if (!report_.groups.empty() && !report_.scheduler_seen) {
       text.add("no scheduler events: it is unknown whether threads ran or waited\n");
     } else {
-      add_unknown_time(text, time.unknown, time.total(), "spans");
+      add_unknown_time(text, time.unknown, time.total(), "spans", report_.not_recorded);
     }
     if (!text.text().empty()) out_.add('\n', text.text());
   }

@@ -54,7 +54,7 @@ std::string stalls_json(const StallsReport& report) {
     json.member("syscalls_seen", known_flag(report.syscalls_seen, !report.scheduler_seen));
     json.member("lost_words", known_count(report.lost_words, report.truncated || report.read_programs.is_none()));
     json.member("sample_interval_ns", report.sample_interval_ns);
-    json.member("scheduler_dropped", known_count(report.scheduler_dropped, report.truncated));
+    add_sched_dropped(json, "scheduler_dropped", report.scheduler_dropped, report.scheduler_seen, report.truncated);
     json.member("turns_ns", known_count(report.turns_ns, report.is_unknown()));
     json.member("unknown_ns", known_count(report.unknown_ns, report.is_unknown()));
     json.member("not_followed", report.not_followed);

@@ -271,7 +271,8 @@ class StallsText {
     if (report_.not_followed > 0)
       print(text, "{} not followed: too many loops\n", Counted{report_.not_followed, "wait was", "waits were"});
     if (report_.scheduler_seen)
-      add_unknown_time(text, report_.unknown_ns, report_.turns_ns, "turns of loops", report_.scheduler_dropped);
+      add_unknown_time(text, report_.unknown_ns, report_.turns_ns, "turns of loops", report_.not_recorded,
+                       report_.scheduler_dropped);
     if (report_.scheduler_seen && report_.sample_interval_ns != 0)
       print(text, "main threads were sampled every {}: without BPF (rtev-bpf doctor) nothing better is known\n",
             Duration{report_.sample_interval_ns});

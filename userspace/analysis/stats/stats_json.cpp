@@ -154,7 +154,7 @@ void write_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning
     json.member("family", rtev::to_string(process.family));
     json.member("ended", process.ended);
     json.member("begin_ns", process.begin_ns);
-    json.member("cpu_since_ns", process.cpu_since_ns);
+    json.member("cpu_since_ns", process.figures.cpu_ns ? process.cpu_since_ns : std::nullopt);
     json.member("max_rss_bytes", process.max_rss_bytes);
     write_figures(json, process.figures, truncated);
     add_trend(json, "heap_words", process.heap_words);
@@ -197,7 +197,7 @@ std::string stats_json(const StatsReport& report, bool gc_tuning) {
   json.object([&] {
     add_head(json, "stats", report);
     json.member("scheduler_seen", report.scheduler_seen);
-    json.member("switches_dropped", known_count(report.switches_dropped, report.truncated));
+    add_sched_dropped(json, "switches_dropped", report.switches_dropped, report.scheduler_seen, report.truncated);
     json.member("rings_missed", known_count(report.rings_missed, report.truncated));
     json.member("ignored_events", report.ignored_events);
     add_utilization(json, report.utilization, !report.total.of_phases(0));

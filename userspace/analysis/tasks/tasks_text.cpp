@@ -343,7 +343,7 @@ class TasksText {
     if (!report_.programs.empty() && !report_.scheduler_seen) {
       text.add("no scheduler events: it is unknown whether threads ran or waited\n");
     } else {
-      add_unknown_time(text, time.unknown, time.total(), "runs");
+      add_unknown_time(text, time.unknown, time.total(), "runs", report_.not_recorded);
     }
     if (!text.text().empty()) out_.add('\n', text.text());
   }

@@ -13,8 +13,9 @@ namespace rtev::cli {
 namespace {
 
 constexpr const char* stats_footer =
-    "GC is the time that domains spent in pauses; GC% is GC as a share of WALL. For a process both are sums over its "
-    "domains. ALLOC is what was allocated in minor heaps, PROMOTED what of it was moved to the major heap. With one "
+    "GC is the time that domains spent in pauses, of a process the sum over its domains. GC% is its share of the time "
+    "that these domains were there: of a domain WALL, of a process with several domains more than its WALL. ALLOC is "
+    "what was allocated in minor heaps, PROMOTED what of it was moved to the major heap. With one "
     "process the domains are listed, with several their number. The processes of a program with more than five of them "
     "have one row: sums, and the largest heap. STW LED and FOLLOWED count the stop-the-world "
     "sections that a domain led, and those led by other domains that it took part in. Words (8 bytes) are counted at "

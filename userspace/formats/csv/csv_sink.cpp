@@ -39,7 +39,7 @@ std::optional<std::uint64_t> known_ns(const PhaseEnd& phase, Unfinished reason) 
 
 /// Nothing if all of it is unknown.
 std::optional<TimeSplit> known_time(const TimeSplit& time) {
-  return time.unknown > 0 && time.unknown == time.total() ? std::nullopt : std::optional(time);
+  return time.is_unknown() ? std::nullopt : std::optional(time);
 }
 
 std::optional<std::int64_t> known_bytes(std::uint64_t bytes) {

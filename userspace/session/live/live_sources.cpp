@@ -545,7 +545,9 @@ void LiveSources::end_stacks() {
 void LiveSources::add_figures(RunSummary& summary) const {
   add_announcers(summary);  // before the sum of their drops, which go on
   const kernel::Drops drops = programs_.drops();
-  for (std::size_t kind = 0; kind < drops.size(); ++kind)
+  // With --sched off no switch was traced that could have been dropped.
+  const std::size_t first = programs_.sched_buffers() > 0 ? 0 : std::size_t{RTEV_STAT_EXEC_DROPPED};
+  for (std::size_t kind = first; kind < drops.size(); ++kind)
     summary.drops.push_back({.kind = std::string(drop_names[kind]), .count = drops[kind]});
   if (stacks_) {
     const auto& [on_cpu, off_cpu, allocation] = stacks_->dropped();

@@ -34,6 +34,29 @@ TEST_F(LatencyTest, TheEndOfTheRunReportsTheRest) {
       "scheduler_dropped":7,"rings_missed":2,"lower_bound":true,"all":{"unfinished":{"ended":1}}})"_json));
 }
 
+TEST_F(LatencyTest, WithoutSchedulerEventsNoTimeOfAThreadIsZero) {
+  pause(100, 10);
+  latency->summary({.end_ns = start + 5000}, world.registry);
+  EXPECT_THAT(report(), HasMembers(R"({"scheduler_dropped":null,
+      "all":{"on_cpu":null,"runnable":null,"blocked":null,
+             "time_ns":{"on_cpu":null,"runnable":null,"sleeping":null,"uninterruptible":null,"stopped":null,
+                        "unknown":10}}})"_json));
+}
+
+TEST_F(LatencyTest, SleepsWithoutWakeupsIncludeWaitsForACpu) {
+  RunHeader header{.start_ns = start};
+  header.not_recorded.selection = "--events phase,switch";
+  header.not_recorded.kinds.set(static_cast<std::size_t>(EventKind::wakeup));
+  latency->header(header);
+  pause(100, 10);
+  SchedSwitch change{};
+  change.next.tracked = true;
+  add(200, change);
+  latency->summary({.end_ns = start + 5000}, world.registry);
+  EXPECT_THAT(text(),
+              testing::HasSubstr("wakeups were not recorded (--events phase,switch): time blocked includes waits"));
+}
+
 TEST_F(LatencyTest, IntervalsAreReportedWhenNothingHappens) {
   make({.format = LatencyOptions::Format::json, .interval_ns = 1000});
   latency->advance(start - 50, world.registry);  // what is held back is of before the start
