@@ -124,7 +124,7 @@ TEST_F(ProfileReportTest, ProgramsThatSleepAreToldFromThoseThatAreNotTraced) {
                               static_cast<std::uint16_t>(ProcessAction::found)));
     EXPECT_THAT(profile_text(report()),
                 HasSubstr(": no thread of 1 OCaml process ran or was woken in 1.00s: they slept"));
-    feed(Events(0).add_record(60 * ms, EventKind::lost, Loss{.words = 1, .from_ns = 1},
+    feed(Events(0).add_record(60 * ms, EventKind::lost, Loss{.words = 1, .from_ns = 1, .to_ns = 2},
                               static_cast<std::uint16_t>(LossReason::dropped)));
     EXPECT_THAT(profile_text(report()), HasSubstr("it is unknown whether threads of 1"));
   }

@@ -273,7 +273,7 @@ TEST_F(RinglessTest, ADomainThatEndedBeforeAGapHasNone) {
   constexpr auto spawn = static_cast<std::uint16_t>(Lifecycle::domain_spawn),
                  terminate = static_cast<std::uint16_t>(Lifecycle::domain_terminate);
   add_probed();
-  for (const std::uint16_t domain : {1, 2, 3}) record(5, RTEV_EMIT_LIFECYCLE, terminate, {.domain = domain});
+  for (std::uint16_t domain = 1; domain <= 3; ++domain) record(5, RTEV_EMIT_LIFECYCLE, terminate, {.domain = domain});
   record(10, RTEV_EMIT_BEGIN, 3, {.type = RTEV_PROBED_LIMITED});
   turn(20);
   events();
