@@ -109,7 +109,7 @@ TEST_P(PausesChaos, SumsAreExact) {
   ASSERT_EQ(json["pauses"].size(), report.worst.size());
   for (const auto& pause : json["pauses"]) {
     std::uint64_t sum = 0;
-    for (const auto& part : pause["time_ns"]) sum += part.get<std::uint64_t>();
+    for (const auto& part : pause["time_ns"]) sum += part.is_null() ? 0 : part.get<std::uint64_t>();
     EXPECT_EQ(sum, pause["duration_ns"].get<std::uint64_t>());
   }
 }
