@@ -20,7 +20,7 @@ const std::vector<std::string> checks{
     "KernelLive.ThreadsHaveTheirDomainRoleAndLock",  // the scheduler's program, thread-local variables
     "KernelLive.AKilledProcessExitsOnceWithItsSignal",
     "KernelLive.ExitHasTheMaximumResidentSetSize",
-    "KernelLive.TheMemoryThatAControlGroupHasLeftIsKnown",  // an iterator over tasks
+    "KernelLive.TheMemoryThatAControlGroupHasLeftIsKnown",        // an iterator over tasks
     "KernelLive.PagesOfFilesInMemoryAreReadyUnlessTheyAreHoles",  // the page cache
     "KernelLive.AnAnnouncedRingHasThePathsOfItsFiles",            // system call registers, paths
     "KernelLive.TheMappingsOfAFileAreFreeUntilThereAreTooMany",   // the walk through them
