@@ -260,9 +260,14 @@ struct cgroup_subsys_state {
   struct cgroup *cgroup;
 };
 
+struct memcg_vmstats {
+  long int state[40];
+};
+
 struct mem_cgroup {
   struct cgroup_subsys_state css;
   struct page_counter memory;
+  struct memcg_vmstats *vmstats;
 };
 
 struct css_set {

@@ -52,7 +52,7 @@ constexpr std::uint64_t no_reports = UINT64_MAX;
 
 /// A request that is taken again: when, and how often.
 constexpr std::uint64_t later_ns = 100'000'000;
-constexpr unsigned max_later = 20;
+constexpr unsigned max_later = 30;
 constexpr std::uint64_t not_due = UINT64_MAX;
 
 /// Each costs a process that hangs.
@@ -171,8 +171,9 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   }
   Requirements requirements = requirements_of(*target);
   const Requirement* const missing = requirements.missing();
-  // A child of a program whose events are on may be making its ring.
-  const bool may_pass = missing != nullptr && missing->what == free_name;
+  // A child of a program whose events are on may be making its ring. The kernel sums up the memory that it can take
+  // back every two seconds.
+  const bool may_pass = missing != nullptr && (missing->what == free_name || missing->result == EnableResult::memory);
   if (may_pass && take_later(request, times)) return;
   if (missing != nullptr || request.task == Task::check) {
     const Refused refused = missing != nullptr ? refusal_of(*missing) : Refused{.result = EnableResult::done};
@@ -185,8 +186,8 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   enable(request, target, std::move(requirements), now_ns);
 }
 
-/// Something stands in the way that may pass: takes the request again in a moment, for two seconds. False if it was, or
-/// is only to be checked. `times`: how often it was put off already.
+/// Something stands in the way that may pass: takes the request again in a moment, for three seconds. False if it was,
+/// or is only to be checked. `times`: how often it was put off already.
 bool Worker::take_later(const EnableRequest& request, unsigned times) {
   if (request.task == Task::check || times == max_later) return false;
   later_.insert_or_assign(request.pid,
@@ -216,13 +217,24 @@ std::optional<EnabledNote> Worker::our_note(const Target& target) {
 void Worker::finish(const EnableRequest& request, std::uint64_t now_ns) {
   is_finishing_ = true;
   end_waits(now_ns);
-  end();
+  forget_all();
   later_.clear();
   answer_({.task = request.task, .pid = request.pid, .id = request.id});
 }
 
-void Worker::end() {
+void Worker::forget_all() {
   while (!waiting_.empty()) forget(waiting_.begin()->first);
+}
+
+void Worker::end() {
+  forget_all();
+  // Those who kept it waiting come last: what is left when it is killed is their own.
+  std::vector<std::uint32_t> users;
+  for (const auto& [user, left] : removals_) users.push_back(user);
+  std::ranges::stable_sort(users, {}, [this](std::uint32_t user) { return costs_[user].unanswered; });
+  for (const std::uint32_t user : users)
+    for (Removal& removal : removals_[user]) remove_ring(removal);
+  removals_.clear();
 }
 
 void Worker::disable(const EnableRequest& request, const Target& target, EventsState events) {
@@ -295,7 +307,7 @@ void Worker::watch_changes(const EnableRequest& request, const std::shared_ptr<c
   const auto own = static_cast<std::size_t>(std::ranges::count_if(
       may_change_, [user](const auto& entry) { return entry.second.second->users_program().user == user; }));
   if (!has_share(own, may_change_.size(), RTEV_MAX_WATCHED) || !programs_.watch(request.pid, credentials.user))
-    return switch_off(request, *target,
+    return switch_off(request, target,
                       {.result = EnableResult::denied,
                        .why = "its events are off again: too many programs of its user may become another user",
                        .hint = "trace some of them only (-p, -n)"});
@@ -312,7 +324,7 @@ void Worker::changed(std::int32_t pid, std::uint32_t what) {
   programs_.unwatch(pid);
   const bool is_user = what == RTEV_CHANGED_USER;
   switch_off(
-      request, *target,
+      request, target,
       {.result = is_user ? EnableResult::privileged : EnableResult::directory,
        .why = is_user ? "its events are off again: it became another user, whose children could not make their rings"
                       : "its events are off again: it changed its root directory, where its children could not make "
@@ -322,12 +334,14 @@ void Worker::changed(std::int32_t pid, std::uint32_t what) {
 
 /// What was held is still its memory, so the runtime is made to believe that it has no ring, whatever its rights are
 /// now.
-void Worker::switch_off(const EnableRequest& request, const Target& target, const Refused& why) {
+void Worker::switch_off(const EnableRequest& request, const std::shared_ptr<const Target>& shared_target,
+                        const Refused& why) {
+  const Target& target = *shared_target;
   const Progress::Scope at_work = supervision_.progress.work_on(target.process);
   if (!target.memory().is_alive() || target.memory().word(target.flags().enabled) != 1) return;
   target.memory().write_word(target.flags().enabled, 0);
-  remove_present_ring(procfs_, target);
   note(target, Enabled::off, boot_ticks());
+  remove_later({.target = shared_target});
   EnableAnswer answer = answer_to(request, target, why.result);
   answer.is_correction = true;
   answer.why = why.why;
@@ -386,13 +400,22 @@ bool Worker::keep(const Target& target) {
 bool Worker::has_place_for(std::uint32_t user) const {
   const auto own = static_cast<std::size_t>(std::ranges::count_if(
       waiting_, [user](const auto& entry) { return entry.second.target->users_program().user == user; }));
+  std::size_t removals = 0;
+  for (const auto& [other, left] : removals_) removals += left.size();
+  const auto of_user = removals_.find(user);
+  const std::size_t own_removals = of_user == removals_.end() ? 0 : of_user->second.size();
   const std::size_t places = std::min(max_waiting, max_descriptors_ / descriptors_of_program);
-  return has_share(own, waiting_.size(), places);
+  return has_share(own + own_removals, waiting_.size() + removals, places);
 }
 
 void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> target, Requirements requirements,
                     std::uint64_t now_ns) {
   if (waiting_.contains(request.pid)) forget(request.pid);
+  // The next attempt makes a file of the same name, and an entry of the same process in the journal.
+  auto& left = removals_[target->users_program().user];
+  for (Removal& removal : left)
+    if (removal.target->process.pid() == request.pid) remove_ring(removal);
+  std::erase_if(left, [&](const Removal& removal) { return removal.target->process.pid() == request.pid; });
   if (!has_place_for(target->users_program().user))
     return refuse(request, {.result = EnableResult::not_running, .why = "too many programs of its user are waited for"},
                   target.get());
@@ -513,6 +536,36 @@ void Worker::step(std::uint64_t now_ns) {
     attempt(asleep->second, monotonic_ns());
   }
   if (now_ns >= next_check_ns_) end_waits(now_ns);
+  // At the end others' events go off first.
+  if (!is_finishing_) remove_next();
+}
+
+void Worker::remove_later(Removal removal) {
+  removals_[removal.target->users_program().user].push_back(std::move(removal));
+}
+
+void Worker::remove_ring(Removal& removal) {
+  const Progress::Scope at_work = supervision_.progress.work_on(removal.target->process);
+  if (removal.made)
+    end_attempts(procfs_, *removal.target, removal.made, journal_);
+  else
+    remove_present_ring(procfs_, *removal.target);
+}
+
+/// Of the next user who has time for it: each may take a second.
+void Worker::remove_next() {
+  std::erase_if(removals_, [](const auto& entry) { return entry.second.empty(); });
+  auto next = removals_.upper_bound(last_removal_user_);
+  for (std::size_t users = removals_.size(); users > 0; --users, ++next) {
+    if (next == removals_.end()) next = removals_.begin();
+    auto& [user, left] = *next;
+    if (!has_time_for(user, monotonic_ns())) continue;
+    last_removal_user_ = user;
+    const Charge charge(*this, user);
+    Removal removal = std::move(left.front());
+    left.pop_front();
+    return remove_ring(removal);
+  }
 }
 
 /// A program that went to sleep during its last attempt, and may be tried again without a report that it runs.
@@ -530,7 +583,7 @@ void Worker::end_waits(std::uint64_t now_ns) {
     const Charge charge(*this, user);
     const Progress::Scope at_work = supervision_.progress.work_on(program.target->process);
     // The runtime may have been about to start them when the last attempt ended.
-    if (program.was_tried && !program.is_on && has_time_for(user, now_ns)) {
+    if (program.was_tried && !program.is_on && has_time_for(user, monotonic_ns())) {
       const auto events = program.target->events_state();
       if (events && *events != EventsState::off) came_on(program, now_ns);
     }
@@ -557,16 +610,19 @@ void Worker::end_waits(std::uint64_t now_ns) {
 
 /// The program was answered. If it was tried it is watched for a while: it may come to harm.
 void Worker::give_up(Program& program, std::uint64_t now_ns) {
-  const Progress::Scope at_work = supervision_.progress.work_on(program.target->process);
-  end_attempts(procfs_, *program.target, program.made, journal_);
+  if (program.made) remove_later({.target = program.target, .made = std::move(program.made)});
+  program.made.reset();
   program.watched_until_ns = program.was_tried ? now_ns + watch_ns : now_ns;
   [[maybe_unused]] const auto wanted = programs_.want(program.request.pid, no_reports);
 }
 
 std::optional<std::uint64_t> Worker::next_step_ns() {
   if (find_asleep(monotonic_ns()) != waiting_.end()) return 0;
+  const std::uint64_t now_ns = monotonic_ns();
+  const auto is_due = [&](const auto& entry) { return !entry.second.empty() && has_time_for(entry.first, now_ns); };
+  if (!is_finishing_ && std::ranges::any_of(removals_, is_due)) return 0;
   // Whether a program is gone is looked at ten times a second.
-  return waiting_.empty() && later_.empty() ? std::nullopt : std::optional(monotonic_ns() + proof_ns);
+  return waiting_.empty() && later_.empty() && removals_.empty() ? std::nullopt : std::optional(now_ns + proof_ns);
 }
 
 void Worker::attempt(Program& program, std::uint64_t now_ns) {
@@ -692,8 +748,8 @@ void Worker::answer(const Program& program, EnableResult result, std::uint64_t n
 void Worker::forget(std::int32_t pid) {
   programs_.forget(pid);
   if (const auto waiting = waiting_.find(pid); waiting != waiting_.end()) {
-    const Progress::Scope at_work = supervision_.progress.work_on(waiting->second.target->process);
-    end_attempts(procfs_, *waiting->second.target, waiting->second.made, journal_);
+    Program& program = waiting->second;
+    if (program.made) remove_later({.target = program.target, .made = std::move(program.made)});
     waiting_.erase(waiting);
   }
   std::erase_if(first_of_, [pid](const auto& entry) { return entry.second == pid; });

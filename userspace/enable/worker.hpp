@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -66,6 +67,12 @@ class Worker {
     bool is_on = false, is_change_watched = false;
   };
 
+  /// The file of a ring that is to be removed.
+  struct Removal {
+    std::shared_ptr<const Target> target;
+    std::optional<RingFile> made{};  ///< prepared here; nothing: the one that the program maps
+  };
+
   /// A request that is taken again.
   struct Later {
     EnableRequest request;
@@ -120,7 +127,11 @@ class Worker {
                     std::uint64_t since_ticks);
   void watch_changes(const EnableRequest& request, const std::shared_ptr<const Target>& target);
   void changed(std::int32_t pid, std::uint32_t what);
-  void switch_off(const EnableRequest& request, const Target& target, const Refused& why);
+  void switch_off(const EnableRequest& request, const std::shared_ptr<const Target>& target, const Refused& why);
+  void remove_later(Removal removal);
+  void remove_ring(Removal& removal);
+  void remove_next();
+  void forget_all();
   void finish(const EnableRequest& request, std::uint64_t now_ns);
   bool take_back(const Target& target, std::uint64_t since_ticks, std::uint64_t end_ns);
   void note(const Target& target, Enabled enabled, std::uint64_t since_ticks);
@@ -150,7 +161,9 @@ class Worker {
   EnabledEntries entries_;
   /// Programs whose events are on, and that may change in a way that harms their children: see changed().
   std::map<std::int32_t, std::pair<EnableRequest, std::shared_ptr<const Target>>> may_change_;
-  std::map<std::uint32_t, Cost> costs_;  ///< by user
+  std::map<std::uint32_t, std::list<Removal>> removals_;   ///< by user
+  std::uint32_t last_removal_user_ = 0;                    ///< whose turn it was
+  std::map<std::uint32_t, Cost> costs_;                    ///< by user
   bool is_finishing_ = false;
   std::uint64_t next_check_ns_ = 0;                         ///< of what waits
   std::map<std::uint32_t, std::uint64_t> next_attempt_ns_;  ///< by user: see EnablerOptions::max_per_second
