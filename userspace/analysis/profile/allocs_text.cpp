@@ -26,7 +26,6 @@ class AllocsText {
     if (sum_of(report_.all).samples == 0) {
       add_no_samples(out_, report_);
     } else {
-      add_cut_warning(out_, report_);
       sentences();
       out_.add('\n');
       table();

@@ -31,7 +31,6 @@ class ProfileText {
     if (sum_of(report_.all).samples == 0) {
       add_no_samples(out_, report_);
     } else {
-      add_cut_warning(out_, report_);
       first_sentence();
       second_sentence();
       table();

@@ -18,12 +18,6 @@ std::string_view option_of(SampleKind kind) {
   return name_at(commands, kind);
 }
 
-/// The note about them would come too late then.
-bool are_most_cut(const ProfileReport& report) {
-  const std::uint64_t samples = sum_of(report.all).samples;
-  return samples > 0 && report.cut >= samples - samples / 10;
-}
-
 }  // namespace
 
 void append(TextBuffer& out, const SourceLine& line) {
@@ -109,19 +103,6 @@ void add_few(TextBuffer& out, const ProfileReport& report) {
   }
 }
 
-void add_cut_warning(TextBuffer& out, const ProfileReport& report) {
-  if (!are_most_cut(report)) return;
-  const auto line = [&](std::string_view text) { out.add(std::string_view(folded(text, 0, 2)), '\n'); };
-  line(fmt::format(
-      "warning: {} of the stacks end in [cut]: they are longer than what was copied, so TOTAL and paths lack "
-      "the functions above; SELF is right",
-      Percent{report.cut, sum_of(report.all).samples}));
-  line(
-      "hint: with BPF (as root) the outermost functions of a stack are copied, too; deep recursion and large arrays in "
-      "C "
-      "frames make stacks long");
-}
-
 void add_sample_notes(TextBuffer& out, const ProfileReport& report) {
   const auto line = [&](std::string_view text) { out.add(std::string_view(folded(text, 0, 2)), '\n'); };
   const std::uint64_t samples = sum_of(report.all).samples;
@@ -134,7 +115,7 @@ void add_sample_notes(TextBuffer& out, const ProfileReport& report) {
     line(fmt::format("warning: {} of {} dropped: there were too many at once", Percent{report.dropped, taken},
                      counted(taken)));
   constexpr std::uint64_t few = 200;  // 1 in so many stacks
-  if (report.cut > samples / few && !are_most_cut(report))
+  if (report.cut > samples / few)
     line(fmt::format("{} of the stacks end in [cut], as what follows was not copied: TOTAL is too low",
                      Percent{report.cut, samples}));
   if (const std::uint64_t unknown = report.incomplete - report.cut; unknown > samples / few)

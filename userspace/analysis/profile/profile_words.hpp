@@ -42,8 +42,6 @@ std::string function_cell(const CallTree& tree, CallTree::Index place, std::size
 
 /// "only 3 samples, too few for shares: 2 of them ". Where follows.
 void add_few(TextBuffer& out, const ProfileReport& report);
-/// Before all else, if nearly all stacks lack their outermost functions: lines, or nothing.
-void add_cut_warning(TextBuffer& out, const ProfileReport& report);
 /// Sentences that say what the figures rest on, and what is missing: lines, or nothing.
 void add_sample_notes(TextBuffer& out, const ProfileReport& report);
 /// Instead of a report without samples: why there are none.

@@ -42,17 +42,6 @@ TEST_F(ProfileReportTest, Text) {
   EXPECT_EQ(screen(profile_text(report())), golden("analysis/golden/profile.txt"));
 }
 
-TEST_F(ProfileReportTest, ThatNearlyAllStacksAreCutIsSaidFirst) {
-  samples(1000, {"[cut]", "Deep.sum:1"}, 300);
-  const std::string text = profile_text(report());
-  EXPECT_TRUE(text.starts_with("warning: 100% of the stacks end in [cut]")) << text;
-  EXPECT_EQ(text.find("[cut]"), text.rfind("end in [cut]") + 7) << "once";
-  samples(2000, {"main", "Deep.sum:1"}, 100);
-  const std::string fewer = profile_text(report());
-  EXPECT_THAT(fewer, HasSubstr("75% of the stacks end in [cut], as what follows was not copied"));
-  EXPECT_FALSE(fewer.starts_with("warning"));
-}
-
 TEST_F(ProfileReportTest, FullText) {
   make({.full = true});
   serve();
