@@ -12,13 +12,19 @@ bool is_allocation(const Event& event) {
   return event.kind == EventKind::sample && event.id == static_cast<std::uint16_t>(SampleKind::allocation);
 }
 
-/// The first process is unknown.
-const ProfileProcess& process_with_most(const ProfileReport& report, CallTree::Index place) {
+struct Users {
+  const ProfileProcess* most;  ///< the first process of a report is unknown
+  std::size_t count;
+};
+
+/// The processes that a place is of.
+Users users_of(const ProfileReport& report, CallTree::Index place) {
   std::vector<std::uint64_t> weights(report.processes.size());
   for (const ProfileEntry& entry : report.entries)
     if (report.tree.nodes()[entry.node].place == place) weights[entry.process] += entry.value.weight;
   const auto most = static_cast<std::size_t>(std::ranges::max_element(weights) - weights.begin());
-  return report.processes[most];
+  const auto unused = static_cast<std::size_t>(std::ranges::count(weights, 0u));
+  return {.most = &report.processes[most], .count = weights.size() - unused};
 }
 
 }  // namespace
@@ -42,11 +48,14 @@ std::vector<Allocator> Allocators::greatest(const Registry& registry) const {
     TextBuffer place;
     append(place, PlaceName{report.tree, row.place});
     if (row.caller != 0) print(place, ", called from {}", PlaceName{report.tree, row.caller});
-    const ProfileProcess& process = process_with_most(report, row.place);
-    if (report.processes.size() > 2 && process.pid == 0) place.add(" of an unknown process");
-    if (report.processes.size() > 2 && process.pid != 0) print(place, " of {}", ProcessName{process.comm, process.pid});
+    const auto [most, count] = users_of(report, row.place);
+    if (report.processes.size() > 2) {
+      if (count > 1) print(place, " of {} processes, most of it", count);
+      if (most->pid == 0) place.add(" of an unknown process");
+      if (most->pid != 0) print(place, " of {}", ProcessName{most->comm, most->pid});
+    }
     found.push_back(
-        {.place = std::string(place.text()), .weight = weight, .all = report.all[0].weight, .pid = process.pid});
+        {.place = std::string(place.text()), .weight = weight, .all = report.all[0].weight, .pid = most->pid});
   }
   return found;
 }
