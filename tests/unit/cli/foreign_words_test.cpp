@@ -115,6 +115,9 @@ TEST(ForeignWords, GetTheCommandThatIsMeant) {
       {{"convert", "a.fxt", "--to", "perfetto"},
        "rtev-bpf convert FILE -o OTHER: the suffix of OTHER says the format, or -f does; --to is a time"},
       {{"annotate"}, "rtev-bpf profile --by line"},
+      {{"allocs", "--by", "line"}, "rtev-bpf profile --by line, or another word: --help lists them"},
+      {{"pauses", "--phase", "minor"}, "rtev-bpf latency --phase NAME"},
+      {{"spans"}, "rtev-bpf latency --span '*' has the spans that programs mark"},
       {{"-V"}, "rtev-bpf --version"},
   };
   for (const auto& expected : cases)
