@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "live/memory_group.hpp"
 #include "live/place.hpp"
 #include "live/variety.hpp"
+#include "support/poll_until.hpp"
 
 namespace rtev::test {
 namespace {
@@ -125,6 +127,32 @@ TEST_F(EnablePlaceLive, AControlGroupWithoutMemoryForTheRingIsRefused) {
   ASSERT_TRUE(group->limit(limit_bytes));
   ASSERT_TRUE(group->add(placed.pid()));
   expect_refused(placed.process(), placed.pid(), "memory of its control group: 4");
+}
+
+TEST_F(EnablePlaceLive, PagesOfFilesInAControlGroupAreMemoryThatIsLeft) {
+  covers("enable", "a control group that is full of pages of files");
+  const auto group = MemoryGroup::make();
+  if (!group) GTEST_SKIP() << "there is no place for a control group";
+  constexpr std::uint64_t limit_bytes = 256 << 20;
+  ASSERT_TRUE(group->limit(limit_bytes));
+  const std::string file = dir / "large";
+  std::ofstream(file).close();
+  fs::resize_file(file, 2 * limit_bytes);
+  Process reader({.argv = {"sh", "-c", "echo ready; read go; exec cat " + file + " >/dev/null"}}, "ready");
+  ASSERT_TRUE(group->add(reader.pid()));
+  reader.go();
+  ASSERT_EQ(reader.wait().status.code(), 0);
+  const Place place{.label = "Group", .what = "", .unshare = {"--mount"}, .script = rings_script};
+  Placed placed(place, dir.path(), workloads(), "alloc");
+  ASSERT_TRUE(group->add(placed.pid()));
+  const Strings dry_run{tool(), "enable", "--dry-run", "-p", std::to_string(placed.pid())};
+  Outcome outcome;
+  EXPECT_TRUE(poll_until([&] {
+    outcome = run({.argv = dry_run});
+    return outcome.status.code() == 0;
+  })) << outcome.out
+      << outcome.err << "the kernel sums up such pages every two seconds";
+  EXPECT_EQ(run_through(placed.process()).status.code(), 0);
 }
 
 TEST_F(EnablePlaceLive, AReadOnlyFileSystemIsRefused) {
