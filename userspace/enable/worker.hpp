@@ -161,9 +161,9 @@ class Worker {
   EnabledEntries entries_;
   /// Programs whose events are on, and that may change in a way that harms their children: see changed().
   std::map<std::int32_t, std::pair<EnableRequest, std::shared_ptr<const Target>>> may_change_;
-  std::map<std::uint32_t, std::list<Removal>> removals_;   ///< by user
-  std::uint32_t last_removal_user_ = 0;                    ///< whose turn it was
-  std::map<std::uint32_t, Cost> costs_;                    ///< by user
+  std::map<std::uint32_t, std::list<Removal>> removals_;  ///< by user
+  std::uint32_t last_removal_user_ = 0;                   ///< whose turn it was
+  std::map<std::uint32_t, Cost> costs_;                   ///< by user
   bool is_finishing_ = false;
   std::uint64_t next_check_ns_ = 0;                         ///< of what waits
   std::map<std::uint32_t, std::uint64_t> next_attempt_ns_;  ///< by user: see EnablerOptions::max_per_second
