@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -229,8 +230,8 @@ void Worker::forget_all() {
 void Worker::end() {
   forget_all();
   // Those who kept it waiting come last: what is left when it is killed is their own.
-  std::vector<std::uint32_t> users;
-  for (const auto& [user, left] : removals_) users.push_back(user);
+  const auto keys = removals_ | std::views::keys;
+  std::vector<std::uint32_t> users(keys.begin(), keys.end());
   std::ranges::stable_sort(users, {}, [this](std::uint32_t user) { return costs_[user].unanswered; });
   for (const std::uint32_t user : users)
     for (Removal& removal : removals_[user]) remove_ring(removal);
