@@ -43,7 +43,7 @@ int group_memory(struct bpf_iter__task* context) {
   if (!task) return 0; /* after the last one */
   struct rtev_group_memory found = {.start_time = BPF_CORE_READ(task, group_leader, start_boottime),
                                     .pages_left = RTEV_NO_LIMIT};
-  /* A kernel without CONFIG_MEMCG limits nobody. */
+  /* A kernel without CONFIG_MEMCG has no such limits. */
   if (bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id)) {
     const __u64 offset = bpf_core_field_offset(struct css_set, subsys) +
                          bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id) * sizeof(void*);
