@@ -30,7 +30,7 @@ make_packages() {
     cmake --install "$build" --strip --component tool --prefix "$work/$name" >"$work/log"
     sed -e "s/@VERSION@/$version/" -e "s/@NAME@/$name/" "$tree/packaging/tarball-README" >"$work/$name/README"
     # Where its README installs the program.
-    sed -i 's,=/usr/sbin/,=/usr/local/sbin/,' "$work/$name"/lib/systemd/system/*.service
+    sed -i 's,=/usr/bin/,=/usr/local/bin/,' "$work/$name"/lib/systemd/system/*.service
     mkdir -p "$folder"
     mv "$work"/cpack/*.deb "$folder"
     tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -c "$name" |
