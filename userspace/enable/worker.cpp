@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -55,9 +54,6 @@ constexpr std::uint64_t no_reports = UINT64_MAX;
 constexpr std::uint64_t later_ns = 100'000'000;
 constexpr unsigned max_later = 30;
 constexpr std::uint64_t not_due = UINT64_MAX;
-
-/// Each costs a process that hangs.
-constexpr int max_unanswered = 8;
 
 /// Programs that are waited for. The map of the BPF programs has no more.
 constexpr std::size_t max_waiting = RTEV_MAX_WANTED;
@@ -123,7 +119,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   // Unless the tracer has asked anew.
   const auto late = later_.extract(request.pid);
   const unsigned times = late && late.mapped().request.id == request.id ? late.mapped().times : 0;
-  const Charge charge(*this, request.user);
+  const Charge charge(costs_, request.user);
   std::uint64_t start_ticks = request.start_ticks;
   if (start_ticks == 0) start_ticks = procfs_.stat(request.pid).value_or(ProcessStat{}).start_ticks;
   const Progress::Scope at_work = supervision_.progress.work_on(request.pid, start_ticks, request.user);
@@ -217,6 +213,7 @@ std::optional<EnabledNote> Worker::our_note(const Target& target) {
 /// guardian.
 void Worker::finish(const EnableRequest& request, std::uint64_t now_ns) {
   is_finishing_ = true;
+  removals_.finish();
   end_waits(now_ns);
   forget_all();
   later_.clear();
@@ -229,13 +226,10 @@ void Worker::forget_all() {
 
 void Worker::end() {
   forget_all();
-  // Those who kept it waiting come last: what is left when it is killed is their own.
-  const auto keys = removals_ | std::views::keys;
-  std::vector<std::uint32_t> users(keys.begin(), keys.end());
-  std::ranges::stable_sort(users, {}, [this](std::uint32_t user) { return costs_[user].unanswered; });
-  for (const std::uint32_t user : users)
-    for (Removal& removal : removals_[user]) remove_ring(removal);
-  removals_.clear();
+  while (auto left = removals_.take_left()) {
+    const Charge charge(costs_, left->first);
+    remove_ring(left->second);
+  }
 }
 
 void Worker::disable(const EnableRequest& request, const Target& target, EventsState events) {
@@ -401,22 +395,16 @@ bool Worker::keep(const Target& target) {
 bool Worker::has_place_for(std::uint32_t user) const {
   const auto own = static_cast<std::size_t>(std::ranges::count_if(
       waiting_, [user](const auto& entry) { return entry.second.target->users_program().user == user; }));
-  std::size_t removals = 0;
-  for (const auto& [other, left] : removals_) removals += left.size();
-  const auto of_user = removals_.find(user);
-  const std::size_t own_removals = of_user == removals_.end() ? 0 : of_user->second.size();
   const std::size_t places = std::min(max_waiting, max_descriptors_ / descriptors_of_program);
-  return has_share(own + own_removals, waiting_.size() + removals, places);
+  return has_share(own + removals_.size_of(user), waiting_.size() + removals_.size(), places);
 }
 
 void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> target, Requirements requirements,
                     std::uint64_t now_ns) {
   if (waiting_.contains(request.pid)) forget(request.pid);
   // The next attempt makes a file of the same name, and an entry of the same process in the journal.
-  auto& left = removals_[target->users_program().user];
-  for (Removal& removal : left)
-    if (removal.target->process.pid() == request.pid) remove_ring(removal);
-  std::erase_if(left, [&](const Removal& removal) { return removal.target->process.pid() == request.pid; });
+  const auto is_of_process = [&](const Removal& removal) { return removal.target->process.pid() == request.pid; };
+  for (Removal& removal : removals_.take_all(target->users_program().user, is_of_process)) remove_ring(removal);
   if (!has_place_for(target->users_program().user))
     return refuse(request, {.result = EnableResult::not_running, .why = "too many programs of its user are waited for"},
                   target.get());
@@ -435,22 +423,17 @@ void Worker::enable(const EnableRequest& request, std::shared_ptr<const Target> 
                                         .checked_ns = is_checked ? now_ns : 0});
 }
 
-/// What it takes to switch its events on. Each directory that does not answer costs a second: after some of a user, the
-/// user's programs are left alone, for a while: others may have kept the directories from answering.
+/// What it takes to switch its events on.
 Requirements Worker::requirements_of(const Target& target) {
-  Cost& cost = costs_[target.users_program().user];
-  if (cost.unanswered > 0 && monotonic_ns() >= cost.forget_ns) {
-    cost.silent.clear();
-    cost.unanswered = 0;
-    cost.memory_ns = std::min(2 * cost.memory_ns, last_memory_ns);
-  }
-  if (cost.unanswered >= max_unanswered)
+  const std::uint32_t user = target.users_program().user;
+  costs_.forget(user, monotonic_ns());
+  if (costs_.unanswered(user) >= UserCosts::max_unanswered)
     return {.list = {{.result = EnableResult::no_answer,
                       .what = "directory of the ring",
                       .found = "those of other programs of its user do not answer"}}};
   if (!group_memory_) group_memory_.emplace();
   const auto memory_left = group_memory_->left(target.process.pid(), target.process.start_ticks());
-  return check_requirements(target, options_.allowed, memory_left, cost.silent);
+  return check_requirements(target, options_.allowed, memory_left, costs_.silent_directories(user));
 }
 
 /// Looks again at what it takes: the program may have slept for hours since. Nothing if nothing is missing.
@@ -467,24 +450,7 @@ std::optional<Requirement> Worker::missing_now(Program& program, std::uint64_t n
 }
 
 bool Worker::has_time_for(std::uint32_t user, std::uint64_t now_ns) const {
-  const auto cost = costs_.find(user);
-  return is_finishing_ || cost == costs_.end() || cost->second.time.has_left(now_ns);
-}
-
-Worker::Charge::Charge(Worker& worker, std::uint32_t user)
-    : cost_(worker.costs_[user]),
-      begin_ns_(monotonic_ns()),
-      begin_cpu_ns_(thread_cpu_ns()),
-      begin_unanswered_(unanswered_children()) {}
-
-Worker::Charge::~Charge() {
-  // What waits keeps the programs of others waiting, but costs no CPU: it counts two fifths.
-  const std::uint64_t now = monotonic_ns();
-  cost_.time.use(std::max(thread_cpu_ns() - begin_cpu_ns_, (now - begin_ns_) * 2 / 5), now);
-  if (const int unanswered = unanswered_children() - begin_unanswered_; unanswered > 0) {
-    cost_.unanswered += unanswered;
-    cost_.forget_ns = now + cost_.memory_ns;
-  }
+  return is_finishing_ || costs_.has_time_for(user, now_ns);
 }
 
 bool Worker::may_try(const Program& program, std::uint64_t now_ns) const {
@@ -517,7 +483,7 @@ void Worker::step(std::uint64_t now_ns) {
     if (found == waiting_.end() || record.changed != 0) continue;
     Program& program = found->second;
     if (!kernel::is_of(record, program.target->process.start_ticks())) continue;
-    const Charge charge(*this, program.target->users_program().user);
+    const Charge charge(costs_, program.target->users_program().user);
     if (record.signal != 0) {
       if (is_harm(record.signal)) harmed(program, record.signal);
     } else if (!record.dumpable && !program.watched_until_ns) {
@@ -533,16 +499,19 @@ void Worker::step(std::uint64_t now_ns) {
   }
   // After those that are known to run.
   if (const auto asleep = find_asleep(monotonic_ns()); asleep != waiting_.end()) {
-    const Charge charge(*this, asleep->second.target->users_program().user);
+    const Charge charge(costs_, asleep->second.target->users_program().user);
     attempt(asleep->second, monotonic_ns());
   }
   if (now_ns >= next_check_ns_) end_waits(now_ns);
-  // At the end others' events go off first.
-  if (!is_finishing_) remove_next();
+  if (auto removal = removals_.take(monotonic_ns())) {
+    const Charge charge(costs_, removal->first);
+    remove_ring(removal->second);
+  }
 }
 
 void Worker::remove_later(Removal removal) {
-  removals_[removal.target->users_program().user].push_back(std::move(removal));
+  const std::uint32_t user = removal.target->users_program().user;
+  removals_.add(user, std::move(removal));
 }
 
 void Worker::remove_ring(Removal& removal) {
@@ -551,22 +520,6 @@ void Worker::remove_ring(Removal& removal) {
     end_attempts(procfs_, *removal.target, removal.made, journal_);
   else
     remove_present_ring(procfs_, *removal.target);
-}
-
-/// Of the next user who has time for it: each may take a second.
-void Worker::remove_next() {
-  std::erase_if(removals_, [](const auto& entry) { return entry.second.empty(); });
-  auto next = removals_.upper_bound(last_removal_user_);
-  for (std::size_t users = removals_.size(); users > 0; --users, ++next) {
-    if (next == removals_.end()) next = removals_.begin();
-    auto& [user, left] = *next;
-    if (!has_time_for(user, monotonic_ns())) continue;
-    last_removal_user_ = user;
-    const Charge charge(*this, user);
-    Removal removal = std::move(left.front());
-    left.pop_front();
-    return remove_ring(removal);
-  }
 }
 
 /// A program that went to sleep during its last attempt, and may be tried again without a report that it runs.
@@ -581,7 +534,7 @@ void Worker::end_waits(std::uint64_t now_ns) {
   std::vector<std::int32_t> over;
   for (auto& [pid, program] : waiting_) {
     const std::uint32_t user = program.target->users_program().user;
-    const Charge charge(*this, user);
+    const Charge charge(costs_, user);
     const Progress::Scope at_work = supervision_.progress.work_on(program.target->process);
     // The runtime may have been about to start them when the last attempt ended.
     if (program.was_tried && !program.is_on && has_time_for(user, monotonic_ns())) {
@@ -620,10 +573,9 @@ void Worker::give_up(Program& program, std::uint64_t now_ns) {
 std::optional<std::uint64_t> Worker::next_step_ns() {
   if (find_asleep(monotonic_ns()) != waiting_.end()) return 0;
   const std::uint64_t now_ns = monotonic_ns();
-  const auto is_due = [&](const auto& entry) { return !entry.second.empty() && has_time_for(entry.first, now_ns); };
-  if (!is_finishing_ && std::ranges::any_of(removals_, is_due)) return 0;
+  if (removals_.is_due(now_ns)) return 0;
   // Whether a program is gone is looked at ten times a second.
-  return waiting_.empty() && later_.empty() && removals_.empty() ? std::nullopt : std::optional(now_ns + proof_ns);
+  return waiting_.empty() && later_.empty() && removals_.is_empty() ? std::nullopt : std::optional(now_ns + proof_ns);
 }
 
 void Worker::attempt(Program& program, std::uint64_t now_ns) {

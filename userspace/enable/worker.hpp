@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,11 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/cpu_share.hpp"
 #include "base/file_limit.hpp"
 #include "enable/attempt.hpp"
 #include "enable/enabled_entries.hpp"
 #include "enable/enabler.hpp"
+#include "enable/removal_queue.hpp"
+#include "enable/user_costs.hpp"
 #include "inspect/enabled_list.hpp"
 #include "kernel/enable_programs.hpp"
 #include "kernel/group_memory.hpp"
@@ -80,30 +80,7 @@ class Worker {
     unsigned times = 0;
   };
 
-  static constexpr std::uint64_t first_memory_ns = 5'000'000'000, last_memory_ns = 3'600'000'000'000;
-
-  /// What a user's programs cost: time of this process, and directories that do not answer.
-  struct Cost {
-    CpuShare time{10, 500'000'000};
-    std::set<std::string> silent{};             ///< directories that did not answer
-    int unanswered = 0;                         ///< how often one did not
-    std::uint64_t forget_ns = 0;                ///< when both are forgotten
-    std::uint64_t memory_ns = first_memory_ns;  ///< for how long both are remembered after the last one
-  };
-  /// As long as it exists, what is done is charged to this user. Only one at a time.
-  class Charge {
-   public:
-    Charge(Worker& worker, std::uint32_t user);
-    Charge(const Charge&) = delete;
-    Charge& operator=(const Charge&) = delete;
-    ~Charge();
-
-   private:
-    Cost& cost_;
-    std::uint64_t begin_ns_, begin_cpu_ns_;
-    int begin_unanswered_;
-  };
-
+  using Charge = UserCosts::Charge;
   using Programs = std::map<std::int32_t, Program>;
 
   Programs::iterator find_asleep(std::uint64_t now_ns);
@@ -130,7 +107,6 @@ class Worker {
   void switch_off(const EnableRequest& request, const std::shared_ptr<const Target>& target, const Refused& why);
   void remove_later(Removal removal);
   void remove_ring(Removal& removal);
-  void remove_next();
   void forget_all();
   void finish(const EnableRequest& request, std::uint64_t now_ns);
   bool take_back(const Target& target, std::uint64_t since_ticks, std::uint64_t end_ns);
@@ -161,9 +137,8 @@ class Worker {
   EnabledEntries entries_;
   /// Programs whose events are on, and that may change in a way that harms their children: see changed().
   std::map<std::int32_t, std::pair<EnableRequest, std::shared_ptr<const Target>>> may_change_;
-  std::map<std::uint32_t, std::list<Removal>> removals_;  ///< by user
-  std::uint32_t last_removal_user_ = 0;                   ///< whose turn it was
-  std::map<std::uint32_t, Cost> costs_;                   ///< by user
+  UserCosts costs_;
+  RemovalQueue<Removal> removals_{costs_};
   bool is_finishing_ = false;
   std::uint64_t next_check_ns_ = 0;                         ///< of what waits
   std::map<std::uint32_t, std::uint64_t> next_attempt_ns_;  ///< by user: see EnablerOptions::max_per_second
