@@ -1,14 +1,28 @@
 // SPDX-License-Identifier: MIT
 #include "enable/child_places.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
 
 namespace rtev::enable {
+namespace {
+
+/// How long children may take to end once they are killed.
+constexpr std::uint64_t kill_timeout_ns = 100'000'000;
+constexpr std::uint64_t ns_per_ms = 1'000'000;
+
+}  // namespace
 
 ChildPlaces::ChildPlaces() {
   void* const memory = ::mmap(nullptr, all * sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -59,9 +73,31 @@ void ChildPlaces::free_ended() {
 
 void ChildPlaces::take_over() {
   const std::lock_guard lock(mutex_);
-  for (Shared& place : shared())
-    if (place.use == Use::taken) place.use = place.pid == 0 ? Use::none : Use::left;
+  std::vector<UniqueFd> killed;
+  for (Shared& place : shared()) {
+    if (place.use != Use::taken) continue;
+    place.use = place.pid == 0 ? Use::none : Use::left;
+    if (place.use == Use::none) continue;
+    // It would make or remove a file, of which nobody would know.
+    UniqueFd child = hold(place);
+    if (child && ::syscall(SYS_pidfd_send_signal, child.get(), SIGKILL, nullptr, 0) == 0)
+      killed.push_back(std::move(child));
+  }
+  // Who hangs does not end.
+  const std::uint64_t end_ns = monotonic_ns() + kill_timeout_ns;
+  for (const UniqueFd& child : killed) {
+    pollfd ended{.fd = child.get(), .events = POLLIN, .revents = 0};
+    ::poll(&ended, 1, static_cast<int>((end_ns - std::min(end_ns, monotonic_ns())) / ns_per_ms));
+  }
   free_ended();
+}
+
+/// The child; nothing if it has ended.
+UniqueFd ChildPlaces::hold(const Shared& place) const {
+  UniqueFd child(static_cast<int>(::syscall(SYS_pidfd_open, place.pid.load(), 0)));
+  // Looked at after it is held: another process may have its pid by now.
+  const auto stat = procfs_.stat(place.pid);
+  return stat && stat->start_ticks == place.start_ticks ? std::move(child) : UniqueFd();
 }
 
 bool ChildPlaces::Place::give(pid_t child) const {

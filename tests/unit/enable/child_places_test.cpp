@@ -3,6 +3,7 @@
 #include "enable/child_places.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +28,12 @@ class ChildPlacesTest : public ::testing::Test {
     EXPECT_TRUE(place->give(child.pid()));
     place->leave();
     return true;
+  }
+  /// That it has died by; 0: it has not.
+  static int signal_of(const Child& child) {
+    siginfo_t ended{};
+    EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(child.pid()), &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+    return ended.si_status;
   }
   bool has_place(std::uint32_t of) { return places_.take(of).has_value(); }
   /// Something that another process does, which is killed then.
@@ -72,10 +79,25 @@ TEST_F(ChildPlacesTest, StayTakenWhenTheWorkerEnds) {
     ::_exit(0);  // while it waits for the answer
   });
   EXPECT_TRUE(hang(user, child)) << "the first one was given back";
-  places_.take_over();
   EXPECT_FALSE(has_place(user));
   begun.reset();
+  places_.take_over();
   EXPECT_TRUE(has_place(user));
+}
+
+TEST_F(ChildPlacesTest, ChildrenThatAKilledWorkerWaitedForAreKilled) {
+  const Child begun([] {}), answered([] {}), hangs([] {});
+  in_worker([&] {
+    places_.take(user)->give(answered.pid());
+    EXPECT_TRUE(hang(another, hangs));
+    auto place = places_.take(user);
+    place->give(begun.pid());
+    ::_exit(0);
+  });
+  places_.take_over();
+  EXPECT_EQ(signal_of(begun), SIGKILL);
+  EXPECT_EQ(signal_of(answered), 0) << "its place was given back";
+  EXPECT_EQ(signal_of(hangs), 0) << "run_in_child() kills these itself";
 }
 
 TEST_F(ChildPlacesTest, AreFreeAgainIfTheWorkerEndsBeforeItStartsTheChild) {
