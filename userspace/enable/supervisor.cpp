@@ -171,6 +171,7 @@ bool Supervisor::attend(pollfd* other) {
       work.pid != 0 && monotonic_ns() - work.since_ns > (is_finishing_ ? last_work_timeout_ns : work_timeout_ns);
   if ((is_gone || is_late) && !replace_worker(is_gone)) return false;
   pass_requests();
+  for (const std::string& line : left_alone_.take_due(monotonic_ns())) log_notice(line);
   return true;
 }
 
@@ -211,6 +212,7 @@ void Supervisor::ask(const EnableRequest& request) {
 
 Supervisor::~Supervisor() {
   end_worker();
+  for (const std::string& line : left_alone_.take_all()) log_notice(line);
 }
 
 void Supervisor::end_worker() {
@@ -342,7 +344,7 @@ void Supervisor::pass_requests() {
                           .result = EnableResult::no_answer,
                           .why = std::move(*reason),
                           .hint = "its memory is a file of FUSE, or of a disk that hangs"};
-      note_in_log(answer);
+      note_in_log(answer, request.user);
       if (request.task != Task::keep) helper::send(tracer_, encoded(std::move(answer)));
       asked_.erase(asked);
       continue;
@@ -353,12 +355,13 @@ void Supervisor::pass_requests() {
   }
 }
 
-/// What was done to a program, or could not be, for those who look after the host.
-void Supervisor::note_in_log(const EnableAnswer& answer) {
+/// What was done to a program, or could not be, for those who look after the host. `user`: when it was found.
+void Supervisor::note_in_log(const EnableAnswer& answer, std::uint32_t user) {
   constexpr std::array only_looked{Task::check, Task::finish, Task::keep};
   constexpr std::array nothing_done{EnableResult::nothing_to_do, EnableResult::gone, EnableResult::not_ocaml};
   if (std::ranges::find(only_looked, answer.task) != only_looked.end()) return;
   if (std::ranges::find(nothing_done, answer.result) != nothing_done.end()) return;
+  if (answer.result == EnableResult::no_answer && !left_alone_.add(user, monotonic_ns())) return;
   const std::string_view off_or_on = answer.task == Task::enable ? "on" : "off";
   std::string text = fmt::format("events of {}/{} {}switched {}", escaped(answer.comm), answer.pid,
                                  is_good(answer.result) ? "" : "not ", off_or_on);
@@ -372,7 +375,8 @@ bool Supervisor::pass_answers() {
     const auto answer = decoded<EnableAnswer>(*message);
     if (!answer) return false;
     if (answer->task != Task::keep) helper::send(tracer_, *message);
-    note_in_log(*answer);
+    const auto asked = asked_.find(answer->pid);
+    note_in_log(*answer, asked == asked_.end() ? answer->user : asked->second.request.user);
     last_answer_ns_ = monotonic_ns();
     if (answer->harmed)
       add_suspect({.file = {answer->harmed->device, answer->harmed->inode}, .user = answer->harmed->user});
@@ -382,7 +386,6 @@ bool Supervisor::pass_answers() {
       // It came on during the last attempt.
       if (is_finishing_) ask(take_back_request(keep));
     }
-    const auto asked = asked_.find(answer->pid);
     // The tracer may have asked for the same process meanwhile.
     if (!answer->is_correction && asked != asked_.end() && asked->second.request.task == answer->task &&
         asked->second.request.id == answer->id)
@@ -410,8 +413,10 @@ void Supervisor::add_suspect(const UsersProgram& suspect) {
 /// An idle worker need not be checked.
 int Supervisor::timeout_ms() const {
   if (is_finishing_) return last_check_interval_ms;
-  const bool is_idle = asked_.empty() && monotonic_ns() - last_answer_ns_ > watch_timeout_ns;
-  return is_idle ? -1 : check_interval_ms;
+  const std::uint64_t now = monotonic_ns();
+  if (!asked_.empty() || now - last_answer_ns_ <= watch_timeout_ns) return check_interval_ms;
+  const auto next_line = left_alone_.next_ns();
+  return next_line ? static_cast<int>((*next_line - std::min(*next_line, now)) / 1'000'000 + 1) : -1;
 }
 
 }  // namespace rtev::enable

@@ -14,6 +14,7 @@
 #include "enable/enabler.hpp"
 #include "enable/guardian.hpp"
 #include "enable/journal.hpp"
+#include "enable/left_alone_log.hpp"
 #include "enable/progress.hpp"
 #include "enable/silent_processes.hpp"
 
@@ -60,7 +61,7 @@ class Supervisor {
   bool take_request();
   void pass_requests();
   bool pass_answers();
-  static void note_in_log(const EnableAnswer& answer);
+  void note_in_log(const EnableAnswer& answer, std::uint32_t user);
   void add_suspect(const UsersProgram& suspect);
   void finish();
   void leave();
@@ -75,6 +76,7 @@ class Supervisor {
   Progress progress_;
   JournalOwner own_;
   SilentProcesses silent_{};
+  LeftAloneLog left_alone_{};
   Suspects suspects_ = read_suspects();
   UniqueFd worker_{}, worker_process_{};          ///< its socket, and its pidfd
   std::map<std::int32_t, Asked> asked_{};         ///< requests without an answer, by pid
