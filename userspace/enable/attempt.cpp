@@ -26,6 +26,8 @@ constexpr int looks_between_requests = 10;
 
 /// How long all processes may take to let their hooks be put back at the start.
 constexpr std::chrono::seconds mend_timeout{2};
+/// One of them, when it is one after the other.
+constexpr std::chrono::milliseconds mend_one_timeout{200};
 
 /// Asks the domain to look at its pending actions, the external interrupt among them. Each of these writes may come at
 /// any time, from any thread. In this order: the runtime looks when the limit says so.
@@ -213,7 +215,8 @@ bool forget_ring(const Procfs& procfs, const Target& target) {
          target.memory().write_word(target.flags().enabled, 0);
 }
 
-Processes mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent) {
+Processes mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent,
+                          const Progress* progress) {
   // A process may let its reader wait for ever: side by side.
   struct Mended {
     Journal::Left left;
@@ -221,15 +224,22 @@ Processes mend_left_hooks(const Journal& journal, const JournalOwner& supervisor
   };
   std::vector<Mended> mended;
   Processes tried;
+  const auto end = std::chrono::steady_clock::now() + mend_timeout;
   for (Journal::Left& left : journal.left_to(supervisor)) {
     if (left.entry.owner == supervisor) tried.emplace(left.entry.pid, left.entry.start_ticks);
     // It would take the time that others need. A later run tries it again.
-    if (silent.reason(left.entry.pid, left.entry.start_ticks, charged_user(left.entry.user))) continue;
+    const std::uint32_t user = charged_user(left.entry.user);
+    if (silent.reason(left.entry.pid, left.entry.start_ticks, user)) continue;
     std::packaged_task<void()> task([entry = left.entry] { mend(entry); });
+    if (progress != nullptr) {
+      const Progress::Scope at_work = progress->work_on(left.entry.pid, left.entry.start_ticks, user);
+      if (std::chrono::steady_clock::now() < end && run_bounded(std::move(task), mend_one_timeout))
+        journal.remove(left.entry);
+      continue;
+    }
     auto done = task.get_future();
     if (run_detached(std::move(task))) mended.push_back({.left = std::move(left), .done = std::move(done)});
   }
-  const auto end = std::chrono::steady_clock::now() + mend_timeout;
   for (const Mended& one : mended)
     if (one.done.wait_until(end) == std::future_status::ready) journal.remove(one.left.entry);
   return tried;

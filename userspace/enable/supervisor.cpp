@@ -144,7 +144,10 @@ Result<Supervisor> Supervisor::create(int tracer, const EnablerOptions& options)
 }
 
 void Supervisor::run() {
-  const auto started = start_worker();
+  auto started = start_worker();
+  mends_one_by_one_ = !started;
+  // What a killed run left may have ended it.
+  if (!started && start_next_worker(true)) started.emplace();
   helper::send(tracer_, encoded(started.value_or(failure({.what = "no answer of the worker process"}))));
   if (!started || started->result != EnableResult::done) return;
   while (true) {
@@ -256,7 +259,7 @@ void Supervisor::work(int channel) {
     send(failure(programs.error()));
     ::_exit(1);
   }
-  Processes tried_before = mend_left_hooks(journal_, own_, silent_);
+  Processes tried_before = mend_left_hooks(journal_, own_, silent_, mends_one_by_one_ ? &progress_ : nullptr);
   send({});
   Worker worker(options_, std::move(*programs), std::move(journal_), std::move(guardian_),
                 {.progress = progress_, .silent = silent_, .suspects = suspects_, .supervisor = own_},
@@ -277,10 +280,10 @@ void Supervisor::abandon_worker() {
   journal_.unlock_all();
 }
 
-/// `is_gone`: it has ended; otherwise it waits for the process that it works on. False if that was done too often.
-bool Supervisor::replace_worker(bool is_gone) {
-  bool is_started = false;
-  while (!is_started) {
+/// `is_gone`: the last one has ended; otherwise it waits for the process that it works on. False if that was done too
+/// often.
+bool Supervisor::start_next_worker(bool is_gone) {
+  while (true) {
     abandon_worker();
     child_places().take_over();
     if (const Progress::Work work = progress_.current(); work.pid != 0)
@@ -296,8 +299,16 @@ bool Supervisor::replace_worker(bool is_gone) {
       guardian_ = std::move(*guardian);
     }
     const auto started = start_worker();
-    is_started = started && started->result == EnableResult::done;
+    const bool is_started = started && started->result == EnableResult::done;
+    mends_one_by_one_ = !is_started;
+    if (is_started) return true;
+    is_gone = true;
   }
+}
+
+/// False if that was done too often.
+bool Supervisor::replace_worker(bool is_gone) {
+  if (!start_next_worker(is_gone)) return false;
   helper::send(tracer_, encoded(EnableAnswer{.task = Task::restarted}));
   queue_.clear();
   for (const auto& [pid, asked] : asked_) queue_.push_back(pid);
@@ -306,12 +317,8 @@ bool Supervisor::replace_worker(bool is_gone) {
   return true;
 }
 
-/// At the end there is little time: root comes first, and users last of whom a program did not answer.
 void Supervisor::order_queue() {
-  std::ranges::stable_sort(queue_, {}, [this](std::int32_t pid) {
-    const std::uint32_t user = asked_.at(pid).request.user;
-    return std::pair(silent_.has_any_of(user), user != 0);
-  });
+  std::ranges::stable_sort(queue_, {}, [this](std::int32_t pid) { return silent_.rank(asked_.at(pid).request.user); });
 }
 
 /// A new worker does not know the programs whose events are on, nor does a new guardian.
@@ -336,14 +343,14 @@ void Supervisor::pass_requests() {
     const auto asked = asked_.find(queue_.front());
     if (asked == asked_.end()) continue;
     EnableRequest request = asked->second.request;
-    if (auto reason = silent_.reason(request.pid, request.start_ticks, request.user)) {
+    if (const auto refused = silent_.reason(request.pid, request.start_ticks, request.user)) {
       EnableAnswer answer{.task = request.task,
                           .pid = request.pid,
                           .start_ticks = request.start_ticks,
                           .id = request.id,
-                          .result = EnableResult::no_answer,
-                          .why = std::move(*reason),
-                          .hint = "its memory is a file of FUSE, or of a disk that hangs"};
+                          .result = refused->result,
+                          .why = refused->why,
+                          .hint = refused->hint};
       note_in_log(answer, request.user);
       if (request.task != Task::keep) helper::send(tracer_, encoded(std::move(answer)));
       asked_.erase(asked);

@@ -54,6 +54,7 @@ class Supervisor {
   [[noreturn]] void work(int channel);
   void abandon_worker();
   void end_worker();
+  bool start_next_worker(bool is_gone);
   bool replace_worker(bool is_gone);
   void order_queue();
   void keep_ours();
@@ -76,6 +77,7 @@ class Supervisor {
   Progress progress_;
   JournalOwner own_;
   SilentProcesses silent_{};
+  bool mends_one_by_one_ = false;  ///< the last worker has not started
   LeftAloneLog left_alone_{};
   Suspects suspects_ = read_suspects();
   UniqueFd worker_{}, worker_process_{};          ///< its socket, and its pidfd

@@ -6,11 +6,8 @@
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -18,13 +15,13 @@
 
 #include <array>
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 
 #include "support/temp_dir.hpp"
+#include "unit/enable/answered_call.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -148,16 +145,6 @@ TEST(RunInChildTest, HasNoAnswerOfWorkThatTakesTooLong) {
   of_child.reset();
   char byte = 0;
   EXPECT_EQ(::read(open_until_its_end.get(), &byte, 1), 0) << "it does not stay";
-}
-
-/// What the kernel does when this process makes this system call.
-void answer_call(std::uint32_t call, std::uint32_t action) {
-  std::array program{sock_filter{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
-                     sock_filter{BPF_JMP | BPF_JEQ | BPF_K, 0, 1, call}, sock_filter{BPF_RET | BPF_K, 0, 0, action},
-                     sock_filter{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
-  const sock_fprog filter{.len = program.size(), .filter = program.data()};
-  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 }
 
 TEST(RunInChildTest, DoesNotStayIfItsParentIsKilledBeforeItBegins) {

@@ -2,6 +2,8 @@
 // Entries of the journal are claims: a hook is put back only in the very program that the entry is of.
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -11,6 +13,7 @@
 
 #include "enable/attempt.hpp"
 #include "support/temp_dir.hpp"
+#include "unit/enable/answered_call.hpp"
 #include "unit/enable/lookalike.hpp"
 
 namespace rtev::enable {
@@ -122,6 +125,28 @@ TEST_F(MendLeftHooksTest, LeavesProcessesThatDoNotAnswer) {
   mend_left_hooks(*journal_, {}, silent);
   EXPECT_EQ(word(Lookalike::hook), base + Lookalike::start);
   EXPECT_EQ(journal_->left_to({}).size(), 1u) << "a later run tries it again";
+}
+
+TEST_F(MendLeftHooksTest, OneByOneWhoEndsItIsKnown) {
+  auto progress = Progress::create();
+  ASSERT_TRUE(progress);
+  ASSERT_TRUE(journal_->add(entry_));
+  const pid_t worker = ::fork();
+  if (worker == 0) {
+    answer_call(SYS_pidfd_open, SECCOMP_RET_KILL_PROCESS);
+    mend_left_hooks(*journal_, {}, {}, &*progress);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(worker, &status, 0), worker);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(progress->current().pid, entry_.pid);
+  EXPECT_EQ(progress->current().start_ticks, entry_.start_ticks);
+  EXPECT_EQ(progress->current().user, user);
+  progress->reset();
+  mend_left_hooks(*journal_, {}, {}, &*progress);
+  EXPECT_EQ(word(Lookalike::hook), base + Lookalike::default_hook);
+  EXPECT_TRUE(journal_->left_to({}).empty());
 }
 
 TEST_F(MendLeftHooksTest, RemovesTheRingThatWasMadeForIt) {

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace rtev::enable {
 namespace {
 
@@ -45,10 +48,22 @@ TEST(SilentProcessesTest, AreForgottenAfterATimeThatGrows) {
   EXPECT_FALSE(silent.reason(3, 10, user, 31 * minute_ns)) << "one again";
 }
 
+TEST(SilentProcessesTest, AtTheEndRootComesFirstAndWhoDidNotAnswerLast) {
+  SilentProcesses silent;
+  silent.add({.pid = 1, .start_ticks = 10, .user = user});
+  std::vector<std::uint32_t> users{user, other_user, 0};
+  const auto rank = [&](std::uint32_t of) { return silent.rank(of); };
+  std::ranges::stable_sort(users, {}, rank);
+  EXPECT_EQ(users, (std::vector<std::uint32_t>{0, other_user, user}));
+  silent.add({.pid = 2, .start_ticks = 10, .user = 0});
+  std::ranges::stable_sort(users, {}, rank);
+  EXPECT_EQ(users, (std::vector<std::uint32_t>{other_user, 0, user}));
+}
+
 TEST(SilentProcessesTest, AProcessAtWhichAWorkerEndsCountsTheSecondTime) {
   SilentProcesses silent;
   silent.add_end({.pid = 1, .start_ticks = 10, .user = user});
-  silent.add_end({.pid = 1, .start_ticks = 11, .user = user});
+  silent.add_end({.pid = 1, .start_ticks = 11, .user = other_user});
   silent.add_end({.pid = 2, .start_ticks = 10, .user = user});
   EXPECT_FALSE(silent.reason(1, 10, user));
   silent.add_end({.pid = 1, .start_ticks = 10, .user = user});
@@ -56,6 +71,44 @@ TEST(SilentProcessesTest, AProcessAtWhichAWorkerEndsCountsTheSecondTime) {
   EXPECT_FALSE(silent.reason(2, 10, user));
   silent.add_end({.pid = 2, .start_ticks = 10, .user = user});
   EXPECT_TRUE(silent.reason(3, 10, user));
+}
+
+TEST(SilentProcessesTest, AUserAtWhoseProcessesWorkersEndIsLeftAlone) {
+  constexpr std::uint64_t minute_ns = 60'000'000'000, begin_ns = 1000 * minute_ns;
+  SilentProcesses silent;
+  std::int32_t pid = 0;
+  // Each time another process: none of them is to blame alone.
+  const auto end = [&](std::uint64_t minute) {
+    silent.add_end({.pid = ++pid, .start_ticks = 10, .user = user}, begin_ns + minute * minute_ns);
+  };
+  const auto is_left_alone = [&](std::uint64_t minute) {
+    return silent.reason(1000, 10, user, begin_ns + minute * minute_ns).has_value();
+  };
+  for (const std::uint64_t minute : {0, 10, 20}) end(minute);
+  EXPECT_FALSE(is_left_alone(20));
+  end(80);
+  EXPECT_FALSE(is_left_alone(80)) << "two of them are longer ago than an hour";
+  for (const std::uint64_t minute : {80, 80}) end(minute);
+  EXPECT_TRUE(is_left_alone(80));
+  EXPECT_FALSE(silent.reason(1000, 10, other_user, begin_ns + 80 * minute_ns));
+  EXPECT_FALSE(is_left_alone(90));
+  end(90);
+  EXPECT_TRUE(is_left_alone(109)) << "one is enough then, and it is remembered longer";
+}
+
+TEST(SilentProcessesTest, OneUserCannotUseUpAllReplacements) {
+  constexpr std::uint64_t second_ns = 1'000'000'000, begin_ns = 3'600 * second_ns;
+  constexpr int max_replaced = 32;  // of the supervisor, in an hour
+  SilentProcesses silent;
+  int replaced = 0;
+  std::int32_t pid = 0;
+  // Every other process hangs, and the others crash the worker.
+  for (std::uint64_t now_ns = begin_ns; now_ns < 2 * begin_ns; now_ns += second_ns) {
+    if (silent.reason(++pid, 10, user, now_ns)) continue;
+    const Progress::Work work{.pid = pid, .start_ticks = 10, .user = user};
+    replaced++ % 2 == 0 ? silent.add(work, now_ns) : silent.add_end(work, now_ns);
+  }
+  EXPECT_LT(replaced, max_replaced / 2);
 }
 
 TEST(ProgressTest, WorkOnAnotherProcessCountsAlone) {
