@@ -66,12 +66,20 @@ static __always_inline bool write(struct task_struct* task, __u64 now, __u32 sig
 static __always_inline void report_change(struct task_struct* task, __u32 tgid) {
   struct rtev_watched* process = bpf_map_lookup_elem(&watched, &tgid);
   if (!process) return;
-  __u64 root = (__u64)BPF_CORE_READ(task, fs, root.dentry);
-  if (!root) return; /* it is about to end */
+  const __u64 root = (__u64)BPF_CORE_READ(task, fs, root.dentry), mount = (__u64)BPF_CORE_READ(task, fs, root.mnt),
+              mounts = (__u64)BPF_CORE_READ(task, nsproxy, mnt_ns);
+  if (!root || !mount || !mounts) return; /* it is about to end */
+  /* Each by itself: another cpu may be here, too. */
   if (!process->root) process->root = root;
-  const __u32 changed = process->user != BPF_CORE_READ(task, real_cred, euid.val) ? RTEV_CHANGED_USER
-                        : process->root != root                                   ? RTEV_CHANGED_ROOT
-                                                                                  : 0;
+  if (!process->mount) process->mount = mount;
+  if (!process->mounts) process->mounts = mounts;
+  __u32 changed = 0;
+  if (process->user != BPF_CORE_READ(task, real_cred, euid.val))
+    changed = RTEV_CHANGED_USER;
+  else if (process->mounts != mounts)
+    changed = RTEV_CHANGED_MOUNTS;
+  else if (process->root != root || process->mount != mount)
+    changed = RTEV_CHANGED_ROOT;
   if (changed && write(task, bpf_ktime_get_ns(), 0, changed)) bpf_map_delete_elem(&watched, &tgid);
 }
 

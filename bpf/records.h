@@ -324,8 +324,8 @@ enum rtev_stat {
 
 /* ---- Switching events on ---- */
 
-#define RTEV_MAX_WANTED 4096             /* processes whose events are to be switched on */
-#define RTEV_MAX_WATCHED 4096            /* processes that are reported when their user or root directory changes */
+#define RTEV_MAX_WANTED 4096  /* processes whose events are to be switched on */
+#define RTEV_MAX_WATCHED 4096 /* processes that are reported when their user, root directory or mounts change */
 #define RTEV_RUNNING_INTERVAL_NS 1000000 /* between two records of a process */
 
 /* The value of the map "wanted", by tgid. */
@@ -337,11 +337,15 @@ struct rtev_wanted {
 struct rtev_watched {
   __u32 user; /* effective */
   __u32 padding;
-  __u64 root; /* its root directory, as it was when BPF first saw it; 0: it has not yet */
+  /* As they were when BPF first saw the process; 0: it has not yet. */
+  __u64 root;   /* its root directory */
+  __u64 mount;  /* that this is of */
+  __u64 mounts; /* its mount namespace */
 };
 
 #define RTEV_CHANGED_USER 1
 #define RTEV_CHANGED_ROOT 2
+#define RTEV_CHANGED_MOUNTS 3
 
 /* A thread of a wanted process enters a cpu, was interrupted on it, or dies by a signal; or one of a watched process
  * has another user or root directory. */
@@ -353,7 +357,7 @@ struct rtev_running {
   __u32 tid;
   __u32 signal;   /* that it dies by, or 0 */
   __u32 dumpable; /* 1: its user may read its memory */
-  __u32 changed;  /* RTEV_CHANGED_USER, RTEV_CHANGED_ROOT or 0 */
+  __u32 changed;  /* RTEV_CHANGED_..., or 0 */
   __u32 padding;
 };
 

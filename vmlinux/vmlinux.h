@@ -165,6 +165,7 @@ struct dentry {
 };
 
 struct path {
+  struct vfsmount *mnt;
   struct dentry *dentry;
 };
 
@@ -247,6 +248,7 @@ struct time_namespace {
 };
 
 struct nsproxy {
+  struct mnt_namespace *mnt_ns;
   struct time_namespace *time_ns;
 };
 

@@ -388,6 +388,14 @@ TEST_F(ChangingEnableLive, AProgramThatChangesItsRootDirectoryIsSwitchedOff) {
   expect_switched_off(process, tracer, "directory");
 }
 
+TEST_F(ChangingEnableLive, AProgramThatLeavesItsMountNamespaceIsSwitchedOff) {
+  covers("enable", "`--enable`: a program of root that leaves its mount namespace, and forks");
+  Process process(program("drop_user", {"mounts"}), "ready");
+  Tracer tracer({"--enable"});
+  process.go_until("dropped");
+  expect_switched_off(process, tracer, "directory");
+}
+
 TEST_F(ChangingEnableLive, AlsoAfterTheWorkerWasReplaced) {
   covers("enable", "`--enable`: SIGKILL of the worker, then a program of root becomes another user, and forks");
   Process process(program("drop_user", {"late"}), "ready"), before(awaiting(), "ready");

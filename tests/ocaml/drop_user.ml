@@ -1,6 +1,9 @@
 (* SPDX-License-Identifier: MIT *)
 (* A daemon of root that gives its rights up when its events are on, and forks later: a child that cannot make its ring
-   would die. With "late" it waits for the test before that; with "root" it changes its root directory instead. *)
+   would die. With "late" it waits for the test before that; with "root" it changes its root directory instead, with
+   "mounts" its mount namespace. *)
+
+external unshare_mounts : unit -> unit = "drop_user_unshare_mounts"
 
 let () =
   Gate.stop_at "ready";
@@ -10,6 +13,7 @@ let () =
   let way = if Array.length Sys.argv > 1 then Sys.argv.(1) else "" in
   if way = "late" then Gate.stop_at "on";
   if way = "root" then Unix.chroot rings
+  else if way = "mounts" then unshare_mounts ()
   else begin
     Unix.setgid 65534;
     Unix.setuid 65534

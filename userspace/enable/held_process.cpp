@@ -91,6 +91,7 @@ Checked<void> HeldProcess::look(std::uint64_t start_ticks) {
   if (!program) return ended();
   program_ = *program;
   root_ = identity_of("root");
+  mounts_ = identity_of("ns/mnt");
   if (is_secure()) return privileged(secure);
   // The pidfd was opened first: if the process lives, the directory is of the same one.
   return check_unchanged();
@@ -148,6 +149,10 @@ Checked<Credentials> HeldProcess::read_credentials() const {
 
 bool HeldProcess::has_its_root() const {
   return identity_of("root") == root_;
+}
+
+bool HeldProcess::has_its_mounts() const {
+  return identity_of("ns/mnt") == mounts_;
 }
 
 std::optional<FileIdentity> HeldProcess::identity_of(const char* link) const {

@@ -64,6 +64,8 @@ class HeldProcess {
   bool has_ended() const;
   /// Whether its root directory is the one that it had.
   bool has_its_root() const;
+  /// The same of its mount namespace.
+  bool has_its_mounts() const;
   /// Its directory in /proc.
   const UniqueFd& directory() const { return directory_; }
   /// Opens a file of that directory.
@@ -87,7 +89,7 @@ class HeldProcess {
   Checked<void> may_write_{};
   Credentials credentials_{};
   FileIdentity program_{};
-  std::optional<FileIdentity> root_{};
+  std::optional<FileIdentity> root_{}, mounts_{};
   ProcessMemory memory_{};
 };
 

@@ -294,10 +294,10 @@ bool Worker::adopt(const EnableRequest& request, const std::shared_ptr<const Tar
 }
 
 /// Its children make rings as the user that the program is when it forks them, and below the root directory that it has
-/// then. If they may not, they end.
+/// then, with the mounts that it sees then. If they may not, they end.
 void Worker::watch_changes(const EnableRequest& request, const std::shared_ptr<const Target>& target) {
   const Credentials& credentials = target->process.credentials();
-  if ((credentials.capabilities & (1u << CAP_SETUID | 1u << CAP_SYS_CHROOT)) == 0) return;
+  if ((credentials.capabilities & (1u << CAP_SETUID | 1u << CAP_SYS_CHROOT | 1u << CAP_SYS_ADMIN)) == 0) return;
   const std::uint32_t user = target->users_program().user;
   const auto own = static_cast<std::size_t>(std::ranges::count_if(
       may_change_, [user](const auto& entry) { return entry.second.second->users_program().user == user; }));
@@ -310,6 +310,7 @@ void Worker::watch_changes(const EnableRequest& request, const std::shared_ptr<c
   // Before that it was not seen.
   const auto status = target->process.read("status").and_then(parse_status);
   if (status && status->user_ids[1] != credentials.user) return changed(request.pid, RTEV_CHANGED_USER);
+  if (!target->process.has_its_mounts()) return changed(request.pid, RTEV_CHANGED_MOUNTS);
   if (!target->process.has_its_root()) changed(request.pid, RTEV_CHANGED_ROOT);
 }
 
@@ -317,14 +318,15 @@ void Worker::watch_changes(const EnableRequest& request, const std::shared_ptr<c
 void Worker::changed(std::int32_t pid, std::uint32_t what) {
   const auto [request, target] = std::move(may_change_.extract(pid).mapped());
   programs_.unwatch(pid);
-  const bool is_user = what == RTEV_CHANGED_USER;
-  switch_off(
-      request, target,
-      {.result = is_user ? EnableResult::privileged : EnableResult::directory,
-       .why = is_user ? "its events are off again: it became another user, whose children could not make their rings"
-                      : "its events are off again: it changed its root directory, where its children could not make "
-                        "their rings",
-       .hint = "switch its events on when it has done that"});
+  const std::string why = what == RTEV_CHANGED_USER
+                              ? "it became another user, whose children could not make their rings"
+                          : what == RTEV_CHANGED_MOUNTS
+                              ? "it left its mount namespace, and its children might not find the directory of its ring"
+                              : "it changed its root directory, where its children could not make their rings";
+  switch_off(request, target,
+             {.result = what == RTEV_CHANGED_USER ? EnableResult::privileged : EnableResult::directory,
+              .why = "its events are off again: " + why,
+              .hint = "switch its events on when it has done that"});
 }
 
 /// What was held is still its memory, so the runtime is made to believe that it has no ring, whatever its rights are

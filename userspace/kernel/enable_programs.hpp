@@ -21,8 +21,8 @@ inline bool is_of(const rtev_running& record, std::uint64_t start_ticks) {
 }
 
 /// Reports threads that enter a cpu, that the kernel's tick interrupts, or that die by a signal, of the processes that
-/// are wanted; and processes that change their user or root directory. The programs are attached only while there are
-/// any of these, since each switch of the host passes them. One thread.
+/// are wanted; and processes that change their user, root directory or mount namespace. The programs are attached only
+/// while there are any of these, since each switch of the host passes them. One thread.
 class EnablePrograms {
  public:
   static Result<EnablePrograms> load();
@@ -33,8 +33,8 @@ class EnablePrograms {
   /// From `not_before_ns` (CLOCK_MONOTONIC) on. May be called again, with another time.
   Result<void> want(pid_t tgid, std::uint64_t not_before_ns);
   void forget(pid_t tgid);
-  /// Reports once that the effective user is not this one, or that the root directory is not the one it has now, at the
-  /// next switch or tick after that.
+  /// Reports once that the effective user is not this one, or that the root directory or the mount namespace is not the
+  /// one it has now, at the next switch or tick after that.
   Result<void> watch(pid_t tgid, std::uint32_t user);
   void unwatch(pid_t tgid);
 

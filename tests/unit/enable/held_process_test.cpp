@@ -63,6 +63,15 @@ TEST_F(HeldProcessTest, MayChangeItsRootDirectory) {
   EXPECT_FALSE(held.has_its_root());
 }
 
+TEST_F(HeldProcessTest, MayLeaveItsMountNamespace) {
+  Child child([] {}, [] { ASSERT_EQ(::unshare(CLONE_NEWNS), 0); });
+  const HeldProcess held = hold(child.pid());
+  EXPECT_TRUE(held.has_its_mounts());
+  child.go_on();
+  EXPECT_FALSE(held.has_its_mounts());
+  EXPECT_TRUE(held.has_its_root()) << "it looks the same";
+}
+
 TEST_F(HeldProcessTest, HasTheIdsOfItsUser) {
   const Child child([] {
     ASSERT_EQ(::setresgid(other_user, other_user, other_user), 0);
