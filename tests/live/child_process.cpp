@@ -306,6 +306,16 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
+std::vector<pid_t> children_named(pid_t pid, const std::string& name) {
+  std::vector<pid_t> children = children_of(pid);
+  std::erase_if(children, [&](pid_t child) {
+    std::ifstream comm("/proc/" + std::to_string(child) + "/comm");
+    std::string found;
+    return !std::getline(comm, found) || found != name;
+  });
+  return children;
+}
+
 std::vector<pid_t> family_of(pid_t pid) {
   std::vector<pid_t> all{pid};
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -113,6 +113,8 @@ Outcome run_through(Process& process);
 
 /// Child processes of all threads of a process.
 std::vector<pid_t> children_of(pid_t pid);
+/// Those that have this name.
+std::vector<pid_t> children_named(pid_t pid, const std::string& name);
 /// A process and all that descend from it.
 std::vector<pid_t> family_of(pid_t pid);
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <deque>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -278,15 +280,6 @@ TEST_F(EnableStreamLive, RecordedAndReplayed) {
   expect_unharmed(process);
 }
 
-/// The children of a process that have this name.
-std::vector<pid_t> children_named(pid_t parent, const std::string& name) {
-  std::vector<pid_t> children;
-  for (const pid_t pid : children_of(parent)) {
-    if (read_file("/proc/" + std::to_string(pid) + "/comm") == name + "\n") children.push_back(pid);
-  }
-  return children;
-}
-
 TEST_F(EnableStreamLive, AKilledWorkerIsReplaced) {
   covers("enable", "`--enable`: SIGKILL of the worker of the enabler");
   Process process(awaiting(), "ready"), sleeping(awaiting(), "ready");
@@ -307,6 +300,37 @@ TEST_F(EnableStreamLive, AKilledWorkerIsReplaced) {
     EXPECT_THAT(ps_line(each->pid()), HasSubstr(" none "));
     expect_unharmed(*each);
   }
+}
+
+TEST_F(EnableStreamLive, AWorkerThatIsKilledWhileItSwitchesOffIsReplaced) {
+  covers("enable", "`--enable`: SIGKILL of the worker while it switches programs off");
+  constexpr int programs = 24;  // it takes some milliseconds for each
+  const Command doze = copied(program("dozing", {"5"}), "dozing-off");
+  std::deque<Process> processes;
+  for (int number = 0; number < programs; ++number) {
+    processes.emplace_back(doze, "ready");
+    processes.back().go();
+  }
+  Tracer tracer({"--enable", "-n", "dozing-off", "--events", "process"});
+  for (int number = 0; number < programs; ++number) tracer.process().line_with(R"("result":"done")");
+  const auto enablers = children_named(tracer.process().pid(), "rtev-enabler");
+  ASSERT_THAT(enablers, SizeIs(1));
+  const auto workers = children_named(enablers.front(), "rtev-enabler");
+  ASSERT_THAT(workers, SizeIs(1));
+  const auto is_off = [this](const Process& process) { return !fs::exists(ring_of(process.pid())); };
+  ASSERT_TRUE(std::ranges::none_of(processes, is_off));
+  tracer.process().signal(SIGINT);
+  EXPECT_TRUE(poll_until([&] { return std::ranges::any_of(processes, is_off); }));
+  ::kill(workers.front(), SIGKILL);
+  EXPECT_EQ(tracer.process().wait().status.code(), 0);
+  std::istringstream lines(run_tool({"ps", "-d", "1ms"}).out);
+  int count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.contains("dozing-off")) continue;
+    ++count;
+    EXPECT_THAT(line, AnyOf(HasSubstr(" none "), HasSubstr(" paused ")));
+  }
+  EXPECT_EQ(count, programs) << "all of them live";
 }
 
 TEST_F(EnableStreamLive, AKilledGuardianIsReplaced) {

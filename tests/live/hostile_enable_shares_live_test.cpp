@@ -11,12 +11,14 @@
 #include <deque>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "enable/child_places.hpp"
 #include "enable/suspects.hpp"
 #include "live/hostile_enable_fixture.hpp"
 #include "live/memory_group.hpp"
@@ -108,13 +110,24 @@ bool is_hung(const std::string& pid) {
 }
 
 /// Processes of the tool.
-std::ptrdiff_t hung_children_of(pid_t pid) {
-  return std::ranges::count_if(family_of(pid), [](pid_t child) { return is_hung(std::to_string(child)); });
+std::set<pid_t> hung_children_of(pid_t pid) {
+  std::set<pid_t> hung;
+  for (const pid_t child : family_of(pid))
+    if (is_hung(std::to_string(child))) hung.insert(child);
+  return hung;
+}
+
+/// The process that works on programs; 0 if there is none now.
+pid_t worker_of(const Process& enable) {
+  const auto supervisors = children_named(enable.pid(), "rtev-enabler");
+  const auto workers = supervisors.empty() ? supervisors : children_named(supervisors.front(), "rtev-enabler");
+  return workers.empty() ? 0 : workers.front();
 }
 
 TEST_F(SilentEnableLive, DirectoriesThatDoNotAnswerCostAUserOnly) {
   covers("enable", "directories of a user's rings that do not answer");
-  constexpr int programs = 20, most_left = 4;
+  constexpr int programs = 20;
+  constexpr std::size_t most_left = 4;
   const fs::path own = make_directory("own", nobody);
   Process attacker(silent_attack("locked-directory", own), "ready");
   Command command = attack(attack_program("rtev-attack-enabled"), "watched-words", own);
@@ -128,7 +141,40 @@ TEST_F(SilentEnableLive, DirectoriesThatDoNotAnswerCostAUserOnly) {
   Process enable(enabling(pids));
   enable.line_with(switched_on(victim));
   for (const Process& process : attackers) enable.error_with(left_alone(process));
-  EXPECT_LE(hung_children_of(enable.pid()), most_left);
+  EXPECT_LE(hung_children_of(enable.pid()).size(), most_left);
+}
+
+TEST_F(SilentEnableLive, WhatHangsKeepsItsPlaceWhenTheWorkerIsReplaced) {
+  covers("enable", "SIGKILL of the worker, twice, while directories of a user's rings do not answer");
+  constexpr int programs = 4, kills = 2;
+  const fs::path own = make_directory("own", nobody);
+  Process attacker(silent_attack("locked-directory", own), "ready");
+  Command command = attack(attack_program("rtev-attack-enabled"), "watched-words", own);
+  command.env["OCAML_RUNTIME_EVENTS_DIR"] = own / "rings";
+  std::deque<Process> attackers;
+  for (int number = 0; number < programs; ++number) attackers.emplace_back(command, "ready");
+  Process victim = dozing(0);
+  std::vector<pid_t> pids = pids_of(attackers);
+  pids.push_back(victim.pid());
+  victim.go();
+  Process enable(enabling(pids));
+  std::set<pid_t> hung;
+  for (int killed = 0; killed < kills; ++killed) {
+    std::set<pid_t> present;
+    ASSERT_TRUE(poll_until([&] {
+      present = hung_children_of(enable.pid());
+      return !present.empty();
+    }));
+    hung.merge(present);
+    const pid_t worker = worker_of(enable);
+    ::kill(worker, SIGKILL);
+    ASSERT_TRUE(poll_until([&] { return worker_of(enable) != worker; }));
+  }
+  enable.line_with(switched_on(victim));
+  for (const Process& process : attackers) enable.error_with(left_alone(process));
+  hung.merge(hung_children_of(enable.pid()));
+  std::erase_if(hung, [](pid_t child) { return !is_hung(std::to_string(child)); });
+  EXPECT_LE(hung.size(), enable::ChildPlaces::most_of_user);
 }
 
 TEST_F(SilentEnableLive, ALockOfAProcesssDirectoryKeepsNobodyWaiting) {
@@ -218,7 +264,7 @@ TEST_F(SilentEnableLive, AWorkerThatHangsKeepsNoOtherRunWaiting) {
   Process attacker(silent_attack("locked-when-asked", make_directory("own", nobody)), "ready"), victim = dozing(0);
   Process enable(enabling({attacker.pid()}, "20s"));
   attacker.go_until("asked");
-  ASSERT_TRUE(poll_until([&] { return hung_children_of(enable.pid()) > 0; })) << "the worker does not hang";
+  ASSERT_TRUE(poll_until([&] { return !hung_children_of(enable.pid()).empty(); })) << "the worker does not hang";
   for (const pid_t supervisor : children_of(enable.pid())) ::kill(supervisor, SIGKILL);
   victim.go();
   const Outcome outcome = run(enabling({victim.pid()}));
@@ -251,20 +297,24 @@ class Forks {
   std::jthread thread_;
 };
 
-TEST_F(SilentEnableLive, ForksDoNotWaitForProgramsThatDoNotAnswerAtTheEnd) {
+TEST_F(SilentEnableLive, ProgramsThatDoNotAnswerAtTheEndKeepNobodyWaiting) {
   covers("enable", "`--enable`: programs that do not answer at the end");
   // A fork that waits for them ends only with them.
   constexpr std::uint64_t limit_ns = 10'000'000'000;
-  // Ends last: it may wait for the others.
+  Process others = dozing(victim_user);
+  others.go();
+  // Ends after the attackers: it may wait for them.
   Forks forks;
-  Tracer tracer({"--enable", "-n", "rtev-attack*", "--events", "process"});
+  Tracer tracer({"--enable", "-n", "rtev-attack*", "-n", "dozing-*", "--events", "process"});
   std::deque<Process> attackers;
   for (const char* own : {"first", "second"})
     attackers.emplace_back(silent_attack("silent-flags", make_directory(own, nobody)), "ready");
-  for (std::size_t on = 0; on < attackers.size(); ++on) tracer.process().line_with(R"("result":"done")");
+  for (std::size_t on = 0; on <= attackers.size(); ++on) tracer.process().line_with(R"("result":"done")");
   for (Process& attacker : attackers) attacker.go_until("silent");
   tracer.interrupt();
   EXPECT_LT(forks.longest_ns(), limit_ns);
+  attackers.clear();  // `ps` would wait for them
+  EXPECT_THAT(ps_line(others.pid()), AnyOf(HasSubstr(" none "), HasSubstr(" paused ")));
 }
 
 }  // namespace
