@@ -142,7 +142,7 @@ TEST_P(LoaderLive, DeliversEveryEventWithItsName) {
 
 TEST_P(LoaderLive, IsProbedWithoutARing) {
   const Variety& variety = GetParam();
-  expect_probes({loader, variety.program()}, "ld-linux*");
+  expect_probes({loader, variety.program()}, variety.build.kind);
   covers("ringless", variety.build.what + std::string(", run by the dynamic loader"), variety.ocaml);
 }
 

@@ -56,8 +56,7 @@ bool selects_name(const std::vector<std::string>& globs, const ProgramNames& nam
 }
 
 bool may_select_name(const std::vector<std::string>& globs, const ProgramNames& names) {
-  return names.exe.empty() || (names.script.empty() && is_bytecode_interpreter(names.exe)) ||
-         selects_name(globs, names);
+  return names.exe.empty() || (names.script.empty() && runs_another_file(names.exe)) || selects_name(globs, names);
 }
 
 }  // namespace rtev

@@ -2,6 +2,7 @@
 #include "base/program_names.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "base/parse.hpp"
@@ -23,6 +24,38 @@ std::optional<std::string_view> take_last(std::string_view& path) {
   return last;
 }
 
+/// Of the arguments of an interpreter.
+std::string bytecode_of(std::string_view arguments) {
+  const std::string_view first = take_until(arguments, '\0');
+  // A launcher runs the interpreter under the name of the bytecode.
+  if (!is_bytecode_interpreter(first)) return std::string(first);
+  while (!arguments.empty()) {
+    const std::string_view argument = take_until(arguments, '\0');
+    if (!argument.starts_with('-')) return std::string(argument);
+    if (argument == "-I") take_until(arguments, '\0');
+  }
+  return {};
+}
+
+/// Of the arguments of a dynamic loader those of the program that it runs. Empty where they have an option that is not
+/// known: the next one may be its value.
+std::string_view without_loader(std::string_view arguments) {
+  constexpr std::array<std::string_view, 7> with_value{
+      "--library-path",         "--preload",          "--audit", "--argv0", "--inhibit-rpath",
+      "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask"};
+  take_until(arguments, '\0');
+  while (arguments.starts_with("--")) {
+    const std::string_view option = take_until(arguments, '\0');
+    if (option == "--") break;
+    if (std::ranges::find(with_value, option) != with_value.end()) {
+      take_until(arguments, '\0');
+    } else if (option != "--inhibit-cache" && !option.contains('=')) {
+      return {};
+    }
+  }
+  return arguments;
+}
+
 }  // namespace
 
 std::string_view file_name_of(std::string_view path) {
@@ -35,16 +68,19 @@ bool is_bytecode_interpreter(std::string_view exe) {
   return name.starts_with("ocamlrun") || name.contains("-ocamlrun");
 }
 
-std::string bytecode_of(std::string_view arguments) {
-  const std::string_view first = take_until(arguments, '\0');
-  // A launcher runs the interpreter under the name of the bytecode.
-  if (!is_bytecode_interpreter(first)) return std::string(first);
-  while (!arguments.empty()) {
-    const std::string_view argument = take_until(arguments, '\0');
-    if (!argument.starts_with('-')) return std::string(argument);
-    if (argument == "-I") take_until(arguments, '\0');
+bool is_loader_path(std::string_view path) {
+  const std::string_view name = file_name_of(path);
+  return (name.starts_with("ld-") || name.starts_with("ld.")) && (name.ends_with(".so") || name.contains(".so."));
+}
+
+std::string script_of(std::string_view exe, std::string_view arguments) {
+  if (is_loader_path(exe)) {
+    arguments = without_loader(arguments);
+    std::string_view rest = arguments;
+    const std::string_view program = take_until(rest, '\0');
+    return is_bytecode_interpreter(program) ? bytecode_of(arguments) : std::string(program);
   }
-  return {};
+  return is_bytecode_interpreter(exe) ? bytecode_of(arguments) : std::string();
 }
 
 std::string_view full_name(const ProgramNames& names) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/processor.hpp"
+#include "base/program_names.hpp"
 #include "inspect/process_view.hpp"
 #include "inspect/tracking.hpp"
 

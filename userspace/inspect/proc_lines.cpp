@@ -148,11 +148,6 @@ bool is_runtime_library(const Mapping& mapping) {
   return is_runtime_library_path(mapping.path);
 }
 
-bool is_loader_path(std::string_view path) {
-  const std::string_view name = file_name_of(path);
-  return (name.starts_with("ld-") || name.starts_with("ld.")) && is_library_name(name);
-}
-
 bool is_loaded_program(const Mapping& mapping) {
   return mapping.permissions.size() == 4 && mapping.permissions[2] == 'x' && mapping.path.starts_with('/') &&
          !is_library_name(file_name_of(mapping.path));

@@ -64,9 +64,6 @@ bool is_ring_mapping(const Mapping& mapping);
 /// True for the mapping of a shared OCaml runtime: libasmrun*.so or libcamlrun*.so.
 bool is_runtime_library(const Mapping& mapping);
 
-/// True for the path of a dynamic loader: ld-linux-x86-64.so.2, ld-musl-x86_64.so.1, ld.so… For a program that is run
-/// through one (`ld.so PROGRAM`), the loader is the program to the kernel.
-bool is_loader_path(std::string_view path);
 /// True for a mapping of code that is not in a library: in a process that a loader began, the program's.
 bool is_loaded_program(const Mapping& mapping);
 

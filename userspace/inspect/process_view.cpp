@@ -74,7 +74,7 @@ Image open_image(const Procfs& procfs, const ProcessQuery& query) {
   Image image;
   if (auto file = procfs.open_exe(query.pid)) image.file = std::move(*file);
   image.exe = procfs.exe_path(query.pid);
-  if (is_bytecode_interpreter(image.exe)) image.script = bytecode_of(procfs.raw_arguments(query.pid));
+  if (runs_another_file(image.exe)) image.script = script_of(image.exe, procfs.raw_arguments(query.pid));
   image.ns_pid = procfs.ns_pid(query.pid);
   if (image.exe.empty() && query.program) {
     // The process is gone, but its program is still on disk in most cases.

@@ -25,7 +25,7 @@ struct Image {
   std::int32_t ns_pid = 0;
   std::string comm;
   std::string exe;     ///< its path, as the kernel prints it; empty if the process was gone
-  std::string script;  ///< of bytecode: see ProgramNames
+  std::string script;  ///< see ProgramNames
   UniqueFd file;       ///< the program, open; none if the process was gone, or its file system may not answer
 
   ProgramNames names() const { return {.comm = comm, .exe = exe, .script = script}; }

@@ -87,8 +87,7 @@ std::string value_of(std::string_view name, const ProcessInfo& process, const Co
   if (name == "unit") return group.unit;
   if (name == "cgroup") return service.cgroup;
   if (name == "comm" || process.exe.empty()) return process.comm;
-  // Bytecode programs are all run by the same file; what they are called says more.
-  return std::string(is_bytecode_interpreter(process.exe) ? full_name(process.names()) : file_name_of(process.exe));
+  return std::string(runs_another_file(process.exe) ? full_name(process.names()) : file_name_of(process.exe));
 }
 
 }  // namespace

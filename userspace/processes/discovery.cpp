@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "inspect/proc_lines.hpp"
+#include "base/program_names.hpp"
 #include "inspect/tracking.hpp"
 
 namespace rtev {

@@ -7,7 +7,7 @@ namespace rtev {
 
 std::string program_key(std::string_view exe, std::string_view comm) {
   std::string key(exe);
-  if (!exe.empty() && !is_bytecode_interpreter(exe)) return key;
+  if (!exe.empty() && !runs_another_file(exe)) return key;
   // No path and no name of a process has this character.
   key += '\0';
   key += comm;

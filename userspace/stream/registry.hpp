@@ -78,7 +78,7 @@ struct ProcessInfo {
   std::uint32_t exec_generation = 0;  ///< counts the execs seen
   std::string comm;
   std::string exe;
-  std::string script;     ///< of bytecode: see ProgramNames
+  std::string script;     ///< see ProgramNames
   std::string name;       ///< what people are shown, set by the Registry: see ShownNames; not in recordings
   bool replaced = false;  ///< by an exec: another image of the process follows. Set by the Registry; not in recordings
   std::string runtime{ocaml_runtime};  ///< writer of its newest ring: OCaml's runtime, or a Producer's name

@@ -59,6 +59,7 @@ TEST(NameGlobs, MatchDirectoriesOfThePath) {
 TEST(NameGlobs, MayMatchWhatIsNotReadYet) {
   const std::vector<std::string> globs{"batch.byte"};
   EXPECT_TRUE(may_select_name(globs, {.comm = "ocamlrun", .exe = "/usr/bin/x86_64-pc-linux-gnu-ocamlrun-a104"}));
+  EXPECT_TRUE(may_select_name(globs, {.comm = "ld-linux-x86-64", .exe = "/lib/ld-linux-x86-64.so.2"}));
   EXPECT_FALSE(may_select_name(globs, {.comm = "server", .exe = "/usr/bin/server"}));
   EXPECT_TRUE(may_select_name(globs, {.comm = "server"})) << "of a process whose program cannot be read";
 }

@@ -31,12 +31,42 @@ TEST(ProgramNames, AreThoseOfBytecode) {
             "a-long-name-of-bytecode");
 }
 
+TEST(ProgramNames, AreThoseOfWhatALoaderRuns) {
+  const std::string loader = "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
+  EXPECT_EQ(full_name({.comm = "ld-linux-x86-64", .exe = loader, .script = "./server.exe"}), "server.exe");
+  EXPECT_EQ(full_name({.comm = "ld-linux-x86-64", .exe = loader}), "ld-linux-x86-64.so.2");
+  EXPECT_EQ(full_name({.comm = "worker", .exe = loader, .script = "./server.exe"}), "worker")
+      << "the program's own choice";
+}
+
 TEST(ProgramNames, OfBytecodeAreInItsArguments) {
-  EXPECT_EQ(bytecode_of("ocamlrun\0batch.byte\0-v\0"s), "batch.byte");
-  EXPECT_EQ(bytecode_of("/usr/bin/ocamlrun\0-b\0-I\0dir\0batch.byte\0"s), "batch.byte");
-  EXPECT_EQ(bytecode_of("./batch.byte\0-v\0"s), "./batch.byte") << "started by its launcher";
-  EXPECT_EQ(bytecode_of("ocamlrun\0-version\0"s), "");
-  EXPECT_EQ(bytecode_of(""), "");
+  const auto bytecode = [](const std::string& arguments) { return script_of("/usr/bin/ocamlrun", arguments); };
+  EXPECT_EQ(bytecode("ocamlrun\0batch.byte\0-v\0"s), "batch.byte");
+  EXPECT_EQ(bytecode("/usr/bin/ocamlrun\0-b\0-I\0dir\0batch.byte\0"s), "batch.byte");
+  EXPECT_EQ(bytecode("./batch.byte\0-v\0"s), "./batch.byte") << "started by its launcher";
+  EXPECT_EQ(bytecode("ocamlrun\0-version\0"s), "");
+  EXPECT_EQ(bytecode(""), "");
+  EXPECT_EQ(script_of("/srv/server", "ocamlrun\0batch.byte\0"s), "") << "native code";
+}
+
+TEST(ProgramNames, OfWhatALoaderRunsAreInItsArguments) {
+  const auto loaded = [](const std::string& arguments) { return script_of("/lib/ld-linux-x86-64.so.2", arguments); };
+  EXPECT_EQ(loaded("ld.so\0/srv/server\0--argv0\0x\0"s), "/srv/server");
+  EXPECT_EQ(loaded("ld.so\0--library-path\0/a:/b\0--inhibit-cache\0--argv0\0me\0./server\0x\0"s), "./server");
+  EXPECT_EQ(loaded("ld-musl-x86_64.so.1\0--library-path=/a\0--\0./server\0"s), "./server");
+  EXPECT_EQ(loaded("ld.so\0/usr/bin/ocamlrun\0-b\0batch.byte\0"s), "batch.byte");
+  EXPECT_EQ(loaded("ld.so\0--of-later-versions\0x\0./server\0"s), "") << "x may be its value, or the program";
+  for (const std::string& none : {"ld.so\0"s, ""s, "ld.so\0--library-path\0"s, "ld.so\0--"s, "ld.so\0--\0"s})
+    EXPECT_EQ(loaded(none), "");
+}
+
+TEST(LoaderPath, IsRecognisedByItsName) {
+  for (const char* path : {"/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1",
+                           "/lib/ld-musl-x86_64.so.1", "/lib/x86_64-linux-gnu/ld-2.31.so", "/ld.so", "/lib/ld.so.1"})
+    EXPECT_TRUE(is_loader_path(path)) << path;
+  for (const char* path : {"", "/", "/usr/bin/ld", "/usr/bin/ld-wrapper", "/usr/bin/ld.gold", "/lib/libld-x.so.1",
+                           "/ld-linux.so.2/server"})
+    EXPECT_FALSE(is_loader_path(path)) << path;
 }
 
 TEST(ProgramNames, AreToldApartByTheirDirectories) {

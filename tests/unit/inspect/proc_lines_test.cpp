@@ -135,15 +135,6 @@ TEST(RingNumber, IsThePidInTheName) {
     EXPECT_EQ(ring_number(path), std::nullopt) << path;
 }
 
-TEST(LoaderPath, IsRecognisedByItsName) {
-  for (const char* path : {"/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1",
-                           "/lib/ld-musl-x86_64.so.1", "/lib/x86_64-linux-gnu/ld-2.31.so", "/ld.so", "/lib/ld.so.1"})
-    EXPECT_TRUE(is_loader_path(path)) << path;
-  for (const char* path : {"", "/", "/usr/bin/ld", "/usr/bin/ld-wrapper", "/usr/bin/ld.gold", "/lib/libld-x.so.1",
-                           "/ld-linux.so.2/server"})
-    EXPECT_FALSE(is_loader_path(path)) << path;
-}
-
 TEST(LoadedProgram, IsCodeOutsideOfLibraries) {
   const auto is_program = [](const char* permissions, const char* path) {
     return is_loaded_program({.permissions = permissions, .path = path});

@@ -111,6 +111,10 @@ TEST(GroupTemplate, TakesTheFirstNameThatAProcessHas) {
   process.comm = "x86_64-pc-linux";
   process.script = "/srv/other.byte";
   EXPECT_EQ(standard(), "other.byte");
+  process.exe = "/lib/ld-linux-x86-64.so.2";
+  process.comm = "ld-linux-x86-64";
+  process.script = "/srv/shop";
+  EXPECT_EQ(standard(), "shop");
   process.exe.clear();
   process.comm = "app.byte";
   EXPECT_EQ(standard(), "app.byte");

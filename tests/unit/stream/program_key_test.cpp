@@ -14,8 +14,9 @@ TEST(ProgramKey, OfNativeCodeTheFileCounts) {
   EXPECT_NE(program_key("/a/main.exe", "main.exe"), program_key("/b/main.exe", "main.exe"));
 }
 
-TEST(ProgramKey, OfBytecodeTheName) {
-  for (const char* exe : {"/usr/bin/ocamlrun", "ocamlrund", "/opt/x86_64-pc-linux-gnu-ocamlrun-a104", ""}) {
+TEST(ProgramKey, OfBytecodeAndLoadersTheName) {
+  for (const char* exe :
+       {"/usr/bin/ocamlrun", "ocamlrund", "/opt/x86_64-pc-linux-gnu-ocamlrun-a104", "/lib/ld-linux-x86-64.so.2", ""}) {
     EXPECT_NE(program_key(exe, "one.byte"), program_key(exe, "two.byte")) << exe;
     EXPECT_EQ(program_key(exe, "one.byte"), program_key(exe, "one.byte")) << exe;
   }

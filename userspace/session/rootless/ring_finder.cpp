@@ -78,7 +78,7 @@ void RingFinder::add(std::int32_t pid) {
   }
   if (auto program = procfs_.open_exe(pid)) image.file = std::move(*program);
   image.exe = procfs_.exe_path(pid);
-  if (is_bytecode_interpreter(image.exe)) image.script = bytecode_of(procfs_.raw_arguments(pid));
+  if (runs_another_file(image.exe)) image.script = script_of(image.exe, procfs_.raw_arguments(pid));
   queries_.ask({.pid = pid, .image = true}, ::getuid(), [this, pid, now](ProcessView view) {
     const auto asked =
         std::ranges::find_if(found_, [&](const FoundRings& one) { return one.pid == pid && one.found_ns == now; });

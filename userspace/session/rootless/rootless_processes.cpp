@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "inspect/proc_lines.hpp"
+#include "base/program_names.hpp"
 #include "inspect/procfs.hpp"
 #include "ring/reader_access.hpp"
 #include "session/rootless/rootless_sources.hpp"
