@@ -147,6 +147,11 @@ struct StatsFigures {
   std::optional<std::uint64_t> known_minor_collections() const {
     return minor_collections == 0 && minor_words > 0 ? std::nullopt : of_phases(minor_collections);
   }
+  /// Collections find what was allocated before them: without one nothing says how much that was.
+  std::optional<std::uint64_t> known_minor_words() const {
+    const bool is_uncounted = minor_collections == 0 && minor_words == 0 && domain_ns > 0;
+    return is_uncounted ? std::nullopt : of_counters(minor_words);
+  }
   /// Times; nothing where --events left out what says when processes or domains began.
   std::optional<std::uint64_t> wall() const { return missing.process_times ? std::nullopt : std::optional{wall_ns}; }
   std::optional<std::uint64_t> domain_time() const {

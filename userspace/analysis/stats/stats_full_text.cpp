@@ -75,8 +75,8 @@ void add_word_row(TextTable& table, std::string_view label, const StatsFigures& 
   const bool bound = figures.missing.any();
   table.row();
   table.cell(label);
-  for (const std::uint64_t words : {figures.minor_words, figures.promoted_words})
-    add_number(table, figures.of_counters(words), figures.counters_bound());
+  for (const auto& words : {figures.known_minor_words(), figures.of_counters(figures.promoted_words)})
+    add_number(table, words, figures.counters_bound());
   add_number(table, figures.major_words, figures.major_words_lower_bound());
   add_number(table, figures.known_user_events(), bound);
   add_number(table, figures.known_events(), bound);

@@ -301,8 +301,8 @@ class Screen {
   static void domain_cells(TextTable& table, const StatsFigures& figures) {
     add_number(table, figures.known_minor_collections(), figures.phases_bound());
     add_number(table, figures.of_phases(figures.major_cycles), figures.phases_bound());
-    for (const std::uint64_t words : {figures.minor_words, figures.promoted_words})
-      add_words(table, figures.of_counters(words), figures.counters_bound());
+    for (const auto& words : {figures.known_minor_words(), figures.of_counters(figures.promoted_words)})
+      add_words(table, words, figures.counters_bound());
   }
 
   void domain_row(TextTable& table, const ProcessStats& process, std::string_view domain,
@@ -314,7 +314,7 @@ class Screen {
   static void process_cells(TextTable& table, const StatsFigures& figures, std::string_view heap,
                             std::optional<std::uint64_t> rise) {
     add_number(table, figures.of_phases(figures.major_cycles), figures.phases_bound());
-    add_words(table, figures.of_counters(figures.minor_words), figures.counters_bound());
+    add_words(table, figures.known_minor_words(), figures.counters_bound());
     table.cell(heap);
     table.cell(rise ? fmt::format("{}/s", bytes_of(*rise)) : "-");
   }

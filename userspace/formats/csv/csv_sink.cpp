@@ -372,7 +372,7 @@ void CsvSink::add_figures(const ProcessStats& process, bool truncated) {
   add("major_slices", figures.of_phases(figures.major_slices));
   add("major_cycles", figures.of_phases(figures.major_cycles));
   add("compactions", figures.of_phases(figures.compactions));
-  add("minor_words", figures.of_counters(figures.minor_words), words);
+  add("minor_words", figures.known_minor_words(), words);
   add("promoted_words", figures.of_counters(figures.promoted_words), words);
   add("major_words", figures.major_words, words);
   for (std::size_t i = 0; i < figures.explicit_calls.size(); ++i)

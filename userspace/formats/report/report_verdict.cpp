@@ -155,7 +155,7 @@ class ReportHead {
     const std::uint64_t wall_ns = only != nullptr ? only->figures.wall_ns : total.wall_ns;
     const double per_second =
         static_cast<double>(total.minor_words) * 1e9 / static_cast<double>(std::max<std::uint64_t>(wall_ns, 1));
-    if (!total.of_counters(total.minor_words)) {
+    if (!total.known_minor_words()) {
       tile("allocated in minor heaps", "unknown", "");
     } else {
       tile("allocated in minor heaps", std::string(counters_bound) + text_of_words(total.minor_words),

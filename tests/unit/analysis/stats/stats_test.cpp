@@ -44,6 +44,18 @@ TEST_F(StatsTest, TimeInNestedSpansCountsOnce) {
   EXPECT_FALSE(domain.missing.any());
 }
 
+TEST_F(StatsTest, WithoutACollectionWhatWasAllocatedIsUnknown) {
+  EXPECT_EQ(stats.report(world.registry).total.known_minor_words(), 0) << "nothing ran";
+  life(1000, Lifecycle::ring_start);
+  life(2000, Lifecycle::domain_spawn, 1);
+  EXPECT_EQ(figures().figures.known_minor_words(), std::nullopt);
+  span(3000, 3100, "minor");
+  count(3050, "minor_allocated", 0);
+  EXPECT_EQ(figures().figures.known_minor_words(), 0) << "it was empty";
+  ASSERT_EQ(figures().domains.size(), 2);
+  EXPECT_EQ(figures().domains.back().figures.known_minor_words(), std::nullopt);
+}
+
 TEST_F(StatsTest, WaitingForConditionsIsNoGarbageCollection) {
   begin(100, "domain_condition_wait");
   span(200, 250, "stw_handler");
