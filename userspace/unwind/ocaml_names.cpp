@@ -65,13 +65,18 @@ std::string_view without_stamp(std::string_view name) {
   return has_stamp ? name.substr(0, end - 1) : name;
 }
 
+/// ">>=", "let*", "and+"; not "let_x".
+bool is_operator(std::string_view name) {
+  const std::size_t word = name.starts_with("let") || name.starts_with("and") ? 3 : 0;
+  return name.size() > word && std::ranges::none_of(name.substr(word), is_word);
+}
+
 /// A function as it is called in the source: "(fun)", "(>>=)", "map". Empty for the code of a whole module.
 std::string function_name(std::string_view name) {
   name = without_stamp(name);
   if (name == "entry") return {};
   if (name == "fun" || name.starts_with("anon_fn[")) return "(fun)";
-  const bool is_operator = !name.empty() && std::ranges::none_of(name, is_word);
-  return is_operator ? "(" + std::string(name) + ")" : std::string(name);
+  return is_operator(name) ? "(" + std::string(name) + ")" : std::string(name);
 }
 
 std::string_view without_compiler_suffix(std::string_view symbol) {
@@ -106,7 +111,13 @@ std::string readable_symbol(std::string_view symbol) {
 
 std::string readable_definition(std::string_view name) {
   const std::size_t end = std::min(name.find('.'), name.size());
-  return module_path(name.substr(0, end)) + std::string(name.substr(end));
+  std::string readable = module_path(name.substr(0, end)) + std::string(name.substr(end));
+  // The compiler puts only those between parentheses that begin with another character.
+  const std::size_t last = readable.rfind('.') + 1;
+  const std::string function = readable.substr(last);
+  if (last != 0 && !function.empty() && is_word(function.front()) && is_operator(function))
+    readable.replace(last, function.size(), "(" + function + ")");
+  return readable;
 }
 
 }  // namespace rtev

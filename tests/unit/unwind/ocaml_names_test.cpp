@@ -15,6 +15,10 @@ TEST(OCamlNames, SymbolsReadAsInTheSource) {
   EXPECT_EQ(readable_symbol("camlT.anon_fn$5bt.ml$3a3$2c4--5$5d_7"), "T.(fun)");
   EXPECT_EQ(readable_symbol("camlMain.entry"), "Main");
   EXPECT_EQ(readable_symbol("camlLwt.$3e$3e$3d_91"), "Lwt.(>>=)");
+  EXPECT_EQ(readable_symbol("camlLwt.let$2a_91"), "Lwt.(let*)");
+  EXPECT_EQ(readable_symbol("camlLwt.and$2b$2b_91"), "Lwt.(and++)");
+  EXPECT_EQ(readable_symbol("camlT.letter_1"), "T.letter");
+  EXPECT_EQ(readable_symbol("camlT.and_1"), "T.and");
   EXPECT_EQ(readable_symbol("camlLwt.f$27_9"), "Lwt.f'");
   EXPECT_EQ(readable_symbol("camlT.my__name_2"), "T.my__name");
 }
@@ -46,6 +50,9 @@ TEST(OCamlNames, HostileSymbolsAreText) {
 TEST(OCamlNames, DefinitionsReadAsInTheSource) {
   EXPECT_EQ(readable_definition("Stdlib__List.map"), "Stdlib.List.map");
   EXPECT_EQ(readable_definition("Dune__exe__Main.serve.(fun)"), "Main.serve.(fun)");
+  EXPECT_EQ(readable_definition("Lwt.Syntax.let*"), "Lwt.Syntax.(let*)");
+  EXPECT_EQ(readable_definition("Lwt.(>>=)"), "Lwt.(>>=)");
+  EXPECT_EQ(readable_definition("Lwt."), "Lwt.");
   EXPECT_EQ(readable_definition("Main"), "Main");
   EXPECT_EQ(readable_definition("M.my__name"), "M.my__name");
   EXPECT_EQ(readable_definition(""), "");
