@@ -46,6 +46,7 @@ PprofContent read_pprof(std::string_view bytes) {
   }
   PprofContent content{
       .period = profile.period(), .time_ns = profile.time_nanos(), .duration_ns = profile.duration_nanos()};
+  for (const std::int64_t one : profile.comment()) content.comments.push_back(text(one));
   for (const auto& one : profile.sample_type()) content.sample_types.push_back(type(one));
   for (const auto& [id, mapping] : mappings) content.build_ids[text(mapping->filename())] = text(mapping->build_id());
   for (const auto& sample : profile.sample()) {

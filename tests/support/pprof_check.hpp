@@ -19,6 +19,7 @@ struct PprofContent {
   std::vector<std::string> sample_types{};  ///< "cpu/nanoseconds"
   std::vector<PprofStack> stacks{};
   std::map<std::string, std::string> build_ids{};  ///< by file
+  std::vector<std::string> comments{};
   std::int64_t period = 0, time_ns = 0, duration_ns = 0;
 };
 

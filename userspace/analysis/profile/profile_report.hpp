@@ -102,7 +102,9 @@ struct AllocatedMemory {
 };
 
 struct ProfileReport {
-  std::string version{};                   ///< of rtev-bpf
+  std::string version{};  ///< of rtev-bpf
+  std::string host{};     ///< empty: unknown
+  std::vector<std::string> command_line{};
   std::uint64_t run_ns = 0;                ///< when tracing began, CLOCK_MONOTONIC
   std::uint64_t run_realtime_ns = 0;       ///< CLOCK_REALTIME then; 0: unknown
   std::uint64_t start_ns = 0, end_ns = 0;  ///< of what is reported

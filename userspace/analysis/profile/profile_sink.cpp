@@ -270,6 +270,8 @@ void Profile::counter(const Event& event, const Registry& registry) {
 
 ProfileReport Profile::report(const Registry& registry) const {
   ProfileReport report{.version = header_.version,
+                       .host = header_.host,
+                       .command_line = header_.command_line,
                        .run_ns = header_.start_ns,
                        .run_realtime_ns = header_.start_realtime_ns,
                        .start_ns = header_.begin_ns(),

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "analysis/profile/profile_words.hpp"
+#include "base/escape.hpp"
 #include "base/html_text.hpp"
 #include "base/json_writer.hpp"
+#include "base/utc_time.hpp"
 #include "formats/profile/flame_tree.hpp"
 #include "formats/profile/profile_files.hpp"
 #include "web/pages.hpp"
@@ -63,6 +65,7 @@ class FlameGraph {
     json.object([&] {
       json.member("title", std::string_view(title_text()));
       json.member("sentence", std::string_view(sentence()));
+      json.member("run", std::string_view(run()));
       json.member("unit", to_string(report_.unit));
       json.values("kinds", kinds);
       json.key("names").array([&] {
@@ -93,6 +96,21 @@ class FlameGraph {
     print(text, "{}. {} in {} stand for {}.", where_hottest(report_), Counted{all.samples, "sample", "samples"},
           Duration{report_.end_ns - report_.start_ns}, Weight{report_.unit, all.weight});
     return std::string(text.text());
+  }
+
+  /// Which run it is of, as far as that is known: files of several runs look alike.
+  std::string run() const {
+    std::string text;
+    if (report_.run_realtime_ns != 0) {
+      UtcTime utc;
+      utc.set_origin(report_.run_ns, report_.run_realtime_ns);
+      std::array<char, UtcTime::length> time{};
+      constexpr std::size_t seconds = 19;
+      text = std::string(utc.put(time, report_.start_ns).substr(0, seconds)) + "Z";
+    }
+    for (const std::string& part : {report_.host, command_of(report_)})
+      if (!part.empty()) text += (text.empty() ? "" : ", ") + escaped(part);
+    return text;
   }
 
   /// Without what is too narrow to be seen.

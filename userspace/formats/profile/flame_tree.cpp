@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "formats/profile/flame_tree.hpp"
 
+#include <fmt/format.h>
+
 #include <ranges>
 #include <utility>
 
@@ -19,6 +21,15 @@ std::string process_label(const ProfileProcess& process) {
   return process.pid == 0 ? "[unknown process]" : fmt::format("{}", ProcessName{process.comm, process.pid});
 }
 
+std::string function_label(const ProfileFunction& function) {
+  const bool has_line = !function.name.empty() && function.address != 0;
+  return has_line ? fmt::format("{}:{}", function, function.address) : fmt::format("{}", function);
+}
+
+std::string command_of(const ProfileReport& report) {
+  return fmt::format("{}", fmt::join(report.command_line, " "));
+}
+
 FlameTree::FlameTree(const ProfileReport& report) {
   const std::vector<CallTree::Index> places = hottest_places(report);
   std::size_t bytes = 0;
@@ -27,7 +38,7 @@ FlameTree::FlameTree(const ProfileReport& report) {
     const ProfileFunction& of = report.tree.functions()[function];
     Name name{.text = std::string(left_out_frame), .kind = of.is_gc ? std::string_view("gc") : to_string(of.kind)};
     if (bytes < max_name_bytes) {
-      name.text = fmt::format("{}", of);
+      name.text = function_label(of);
       name.place = fmt::format("{}", SourceLine{report.tree, places[function]});
     }
     bytes += name.text.size() + name.place.size();

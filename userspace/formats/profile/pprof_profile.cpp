@@ -53,7 +53,8 @@ class Pprof {
     value_type(pprof::Profile::period_type, types.weight, types.unit);
     if (all.samples > 0) profile_.add_number(pprof::Profile::period, all.weight / all.samples);
     profile_.add_number(pprof::Profile::default_sample_type, text(types.weight));
-    profile_.add_number(pprof::Profile::comment, text("rtev-bpf " + report_.version));
+    for (const std::string& about : {"rtev-bpf " + report_.version, report_.host, command_of(report_)})
+      if (!about.empty()) profile_.add_number(pprof::Profile::comment, text(about));
     // The last ones: all others may add to them.
     for (const std::string& text : texts_) profile_.add_bytes(pprof::Profile::string_table, text);
     return std::string(out_.text());
@@ -127,7 +128,7 @@ class Pprof {
   void functions() {
     for (std::size_t i = 1; i < tree_.functions().size(); ++i) {
       const ProfileFunction& of = tree_.functions()[i];
-      function(i, fmt::format("{}", of), of.name, of.file);
+      function(i, function_label(of), of.name, of.file);
     }
     function(tree_.functions().size(), left_out_frame, {}, {});
   }

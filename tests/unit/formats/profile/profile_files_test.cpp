@@ -54,6 +54,14 @@ TEST_F(ProfileFilesTest, FoldedNamesHaveNoSemicolons) {
   EXPECT_EQ(folded_stacks(report()), "server/4242;main;a,b 1\n");
 }
 
+TEST_F(ProfileFilesTest, AnonymousFunctionsHaveTheirLines) {
+  samples(100, {"App.run:1", "App.(fun):3"}, 2);
+  samples(200, {"App.run:1", "App.(fun):9"}, 1);
+  EXPECT_EQ(folded_stacks(report()), "server/4242;App.run;App.(fun):3 2\nserver/4242;App.run;App.(fun):9 1\n");
+  EXPECT_THAT(read_pprof(pprof_profile(report())).stacks.front().frames,
+              ElementsAre("App.(fun):3 src/app.ml:3", "App.run src/app.ml:1"));
+}
+
 TEST_F(ProfileFilesTest, Pprof) {
   profile->header({.version = "1.2", .start_ns = 1, .start_realtime_ns = 1'700'000'000'000'000'000});
   run();
@@ -70,6 +78,19 @@ TEST_F(ProfileFilesTest, Pprof) {
   EXPECT_EQ(content.period, static_cast<std::int64_t>(period));
   EXPECT_EQ(content.time_ns, 1'700'000'000'000'000'000);
   EXPECT_EQ(content.duration_ns, 1'000'000'000);
+}
+
+TEST_F(ProfileFilesTest, SayWhichRunTheyAreOf) {
+  profile->header({.version = "1.2",
+                   .host = "shop-1",
+                   .command_line = {"rtev-bpf", "profile", "--", "./server", "\x1b"},
+                   .start_ns = 1,
+                   .start_realtime_ns = 1'700'000'000'000'000'000});
+  run();
+  EXPECT_THAT(read_pprof(pprof_profile(report())).comments,
+              ElementsAre("rtev-bpf 1.2", "shop-1", "rtev-bpf profile -- ./server \\x1B"));
+  EXPECT_EQ(html_data(flame_graph_html(report()))["run"],
+            "2023-11-14T22:13:20Z, shop-1, rtev-bpf profile -- ./server \\x1B");
 }
 
 TEST_F(ProfileFilesTest, PprofOfAllocations) {
