@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/read_programs.hpp"
 
+#include <algorithm>
+
 #include "base/text_format.hpp"
 
 namespace rtev {
@@ -39,11 +41,13 @@ std::string why_some_unread(const ReadPrograms& programs) {
 }
 
 void ReadProgramCount::add(const Event& event, const Batch& batch, const Registry& registry) {
+  last_ns_ = std::max(last_ns_, event.time);
   if (event.kind != EventKind::process) return;
   const auto record = batch.payload_as<ProcessRecord>(event);
   if (!record) return;
   if (event.id != static_cast<std::uint16_t>(ProcessAction::exit)) {
-    if (running_.size() < max_running) running_.insert(record->process);
+    const bool has_run = event.id == static_cast<std::uint16_t>(ProcessAction::found);
+    if (running_.size() < max_running) running_.try_emplace(record->process, has_run ? 0 : event.time);
     return;
   }
   if (running_.erase(record->process) == 0) return;
@@ -61,7 +65,8 @@ ReadPrograms ReadProgramCount::programs(const Registry& registry) const {
     const ProcessInfo& process = registry.process(ended.index);
     programs.add(process.pid == ended.pid ? events_read(process) : EventsRead::off, true);
   }
-  for (const ProcessIndex index : running_) programs.add(events_read(registry.process(index)), false);
+  for (const auto& [index, since_ns] : running_)
+    programs.add(events_read(registry.process(index)), since_ns != 0 && last_ns_ - since_ns < max_start_ns);
   return programs;
 }
 

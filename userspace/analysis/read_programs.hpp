@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "stream/registry.hpp"
@@ -21,14 +21,17 @@ enum class EventsRead : std::uint8_t {
 inline constexpr std::size_t events_read_count = 3;
 EventsRead events_read(const ProcessInfo& process);
 
+/// A program needs that long at most to make its ring: before, it is unknown whether its events are off.
+inline constexpr std::uint64_t max_start_ns = 100'000'000;
+
 /// How many processes there were by that.
 struct ReadPrograms {
   std::uint64_t read = 0, unread = 0;
-  std::uint64_t off = 0;    ///< without those that ended
+  std::uint64_t off = 0;    ///< without those that ended, or had just begun
   std::uint64_t ended = 0;  ///< those of which no ring is known: most are forks that ran another program
 
-  void add(EventsRead events, bool has_ended) {
-    ++(events == EventsRead::yes ? read : events == EventsRead::unread ? unread : has_ended ? ended : off);
+  void add(EventsRead events, bool is_short) {
+    ++(events == EventsRead::yes ? read : events == EventsRead::unread ? unread : is_short ? ended : off);
   }
   /// There were some, and nothing was read of any.
   bool is_none() const { return read == 0 && off + unread + ended > 0; }
@@ -45,7 +48,6 @@ std::string why_some_unread(const ReadPrograms& programs);
 /// Counts them. A fold over the stream. Memory is bounded. One thread.
 class ReadProgramCount {
  public:
-  /// Ignores all but events of processes.
   void add(const Event& event, const Batch& batch, const Registry& registry);
   ReadPrograms programs(const Registry& registry) const;
 
@@ -56,7 +58,8 @@ class ReadProgramCount {
     ProcessIndex index;
     std::int32_t pid;  ///< to tell whether the index is used again
   };
-  std::unordered_set<ProcessIndex> running_;
+  std::unordered_map<ProcessIndex, std::uint64_t> running_;  ///< since when; 0: since before the stream
+  std::uint64_t last_ns_ = 0;
   ReadPrograms ended_;            ///< without the next
   std::vector<Ended> ended_off_;  ///< that a ring was missed is known later, in a recording at its end
 };

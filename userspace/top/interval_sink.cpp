@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::size_t analyzer_bytes = std::size_t{4} << 20;
 constexpr std::uint64_t word_bytes = 8;
-/// A program that makes a ring does so when it starts; on a busy host that takes a while.
-constexpr std::uint64_t max_start_ns = 100'000'000;
 
 /// Of a gap in the stream longer than that there are no empty intervals: times in a recording can be anything.
 constexpr std::uint64_t max_empty_intervals = 3600;

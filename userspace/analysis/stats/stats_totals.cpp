@@ -185,7 +185,9 @@ StatsReport Stats::report(const Registry& registry) {
     set_left_out(stats.figures.missing);  // also of one without a domain
     report.replaced += registry.process(process.index).replaced ? 1 : 0;
     report.total += stats.figures;
-    report.read_programs.add(stats.events, stats.ended);
+    const bool has_just_begun = process.shown_from_ns > start_ns_ && stats.begin_ns == process.shown_from_ns &&
+                                distance(stats.begin_ns, now_ns_) < max_start_ns;
+    report.read_programs.add(stats.events, stats.ended || has_just_begun);
     if (!stats.did_nothing()) {
       std::string key = program_key(stats.exe, stats.comm);
       ProgramStats& program = programs[key];

@@ -483,6 +483,18 @@ TEST_F(StatsReportTest, FiguresAreLowerBoundsIfNotAllRingsWereRead) {
   EXPECT_THAT(text(), HasSubstr("lower bound: not all events were read"));
 }
 
+TEST_F(StatsReportTest, AProgramThatHasJustBegunIsNotSaidToHaveItsEventsOff) {
+  ProcessInfo& info = world.registry.process(world.process);
+  info.ring = RingState::none;
+  info.domains = 0;
+  constexpr std::uint64_t begin_ns = 2'000'000'000;
+  stats.header({.start_ns = begin_ns / 2});
+  process(begin_ns, ProcessAction::fork);
+  EXPECT_EQ(stats.report(world.registry).read_programs.off, 0u);
+  change(begin_ns + max_start_ns, stranger(), stranger());
+  EXPECT_EQ(stats.report(world.registry).read_programs.off, 1u);
+}
+
 TEST_F(StatsReportTest, AMissedRingIsNotCalledEventsOff) {
   ProcessInfo& info = world.registry.process(world.process);
   info.ring = RingState::none;
