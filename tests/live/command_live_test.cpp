@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -174,6 +175,18 @@ TEST_F(CommandLive, ProgramThatCannotCreateItsRingIsReported) {
   EXPECT_EQ(outcome.status.code(), 128 + SIGABRT);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("1 OCaml program aborted (SIGABRT) without a ring"),
                                  HasSubstr("set OCAML_RUNTIME_EVENTS_DIR for rtev-bpf")));
+}
+
+/// What the program writes beyond the space that there is kills it.
+TEST_F(CommandLive, ProgramWhoseRingFillsItsFileSystemIsReported) {
+  const fs::path rings = dir / "rings";
+  fs::create_directory(rings);
+  ASSERT_EQ(::mount("tmpfs", rings.c_str(), "tmpfs", 0, "size=256k"), 0) << errno;
+  const Outcome outcome = run_under({ocaml_program("numbered"), "200000"},
+                                    {.argv = {}, .env = {{"OCAML_RUNTIME_EVENTS_DIR", rings.string()}}});
+  EXPECT_EQ(::umount2(rings.c_str(), MNT_DETACH), 0);
+  EXPECT_EQ(outcome.status.code(), 128 + SIGBUS) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("the file system of its ring is full: " + rings.string()));
 }
 
 /// The script finds the process id of the program in the name of its ring file.

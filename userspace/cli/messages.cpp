@@ -110,6 +110,14 @@ std::string aborted_message(std::uint64_t programs, std::string_view command, st
       Counted{programs, "OCaml program", "OCaml programs"}, ring_directory, Escaped{command});
 }
 
+std::string full_rings_message(std::string_view command, std::string_view directory) {
+  return fmt::format(
+      "rtev-bpf: {} died of SIGBUS, and the file system of its ring is full: {}\n"
+      "hint: free space there, set OCAML_RUNTIME_EVENTS_DIR for rtev-bpf to a directory with more of it, or "
+      "OCAMLRUNPARAM=e=12 for smaller rings\n",
+      Escaped{command}, Escaped{directory});
+}
+
 std::string left_message(std::int32_t pid, std::string_view command) {
   return fmt::format(
       "rtev-bpf: {} (process {}) is still running and no longer traced: it did not end after two signals\n"

@@ -58,6 +58,9 @@ std::string no_events_message(std::string_view command, const Registry& registry
 /// the user chose it.
 std::string aborted_message(std::uint64_t programs, std::string_view command, std::string_view ring_directory);
 
+/// The command died of SIGBUS while the file system of this directory, where its ring is, was full.
+std::string full_rings_message(std::string_view command, std::string_view directory);
+
 /// The command goes on after the tracer was asked to end three times.
 std::string left_message(std::int32_t pid, std::string_view command);
 

@@ -10,11 +10,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <ranges>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -53,6 +55,13 @@ void forward(const Command& command, int signal_number, bool from_terminal) {
     default:
       from_terminal ? command.send_to_group(signal_number) : command.send(signal_number);
   }
+}
+
+/// What a program writes to its ring there then kills it.
+bool is_full(const std::string& directory) {
+  std::error_code error;
+  const auto space = std::filesystem::space(directory, error);
+  return !error && space.available == 0;
 }
 
 /// Waits for a command after the end of the trace, and forwards signals to it. Nothing if it is to be left.
@@ -192,6 +201,9 @@ int run_session(TraceRun run) {
     until.on_signal = [&](int signal_number) { forward(*command, signal_number, run.stop.from_terminal()); };
   }
   session.run(until);
+  // Before the files of rings are removed.
+  const std::string full_directory =
+      !traces_others && is_full(command->any_ring_directory()) ? command->any_ring_directory() : std::string();
   const bool is_explained = !options.quiet && run.explain_end(traces_others ? nullptr : command);
   const bool has_seen_none = std::ranges::empty(session.registry().processes());
   const bool found_everything = session.found_everything();
@@ -219,6 +231,8 @@ int run_session(TraceRun run) {
   }
   const int status = *ended;
   if (options.quiet) return status;
+  if (status == exit_of_signal + SIGBUS && !full_directory.empty())
+    say(full_rings_message(command->arguments().front(), full_directory));
   say(survivors_message(command->survivors(), command->arguments().front(), command->ring_directory()));
   // Who was interrupted may not have come to making a ring.
   if (command->survivors().empty() && run.stop.received() == 0) say(no_events);

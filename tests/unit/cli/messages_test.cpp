@@ -51,7 +51,7 @@ TEST(Messages, AreAsInTheGoldenFile) {
       missing_probes_message({.functions = 1}) + slow_detach_message(40) + no_events_message(hostile, none) +
       no_events_message("server", without_ring) + aborted_message(1, hostile, directory) +
       aborted_message(2, "server", directory) + aborted_message(1, "server", "") +
-      survivors_message({{.pid = 7, .comm = ""}}, hostile, directory) +
+      full_rings_message(hostile, directory) + survivors_message({{.pid = 7, .comm = ""}}, hostile, directory) +
       survivors_message({{1, "one"}, {2, "two\n"}, {3, "three"}, {4, "four"}, {5, "five"}, {6, "six"}}, "server",
                         directory);
   EXPECT_EQ(text, test::golden("cli/golden/messages.txt"));

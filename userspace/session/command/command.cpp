@@ -216,6 +216,11 @@ std::string Command::program_name() const {
   return std::string(file_name_of(arguments_.front()).substr(0, max_comm));
 }
 
+std::string Command::any_ring_directory() const {
+  const char* const chosen = std::getenv(ring_directory_variable);
+  return directory_ ? directory_->path() : chosen != nullptr ? chosen : "";
+}
+
 void Command::send(int signal_number) const {
   ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal_number, nullptr, 0);
 }

@@ -68,6 +68,8 @@ class Command {
   const std::vector<NamedProcess>& survivors() const { return survivors_; }
   /// Where rings go, if the user chose no directory.
   std::string ring_directory() const { return directory_ ? directory_->path() : std::string{}; }
+  /// Where they go, whoever chose it; empty: into its working directory, or it has none.
+  std::string any_ring_directory() const;
   /// What is to be said of the size of its rings; empty: nothing.
   const std::string& ring_note() const { return ring_note_; }
   /// True if the files of rings stay until they are removed.
