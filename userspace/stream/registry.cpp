@@ -60,17 +60,18 @@ ProcessIndex Registry::add_process(ProcessInfo info) {
   return index;
 }
 
-/// Marks the image that this one replaced by an exec. Most were added a moment before: children that run a program.
+/// Marks the image that this one replaced by an exec.
 void Registry::mark_replaced(ProcessIndex index) {
-  const auto added = processes_.find(index);
-  const ProcessInfo& info = added->second.info;
-  if (info.exec_generation == 0) return;
-  const auto before = std::find_if(std::make_reverse_iterator(added), processes_.rend(), [&](const auto& process) {
-    const ProcessInfo& other = process.second.info;
-    return other.pid == info.pid && other.start_ticks == info.start_ticks &&
-           other.exec_generation < info.exec_generation;
-  });
-  if (before != processes_.rend()) before->second.info.replaced = true;
+  const ProcessInfo& info = processes_.find(index)->second.info;
+  const auto before = processes_.find(std::exchange(last_images_[info.pid], index));
+  if (info.exec_generation == 0 || before == processes_.end()) return;
+  ProcessInfo& other = before->second.info;
+  if (other.start_ticks == info.start_ticks && other.exec_generation < info.exec_generation) other.replaced = true;
+}
+
+void Registry::forget_image(ProcessIndex index, std::int32_t pid) {
+  const auto last = last_images_.find(pid);
+  if (last != last_images_.end() && last->second == index) last_images_.erase(last);
 }
 
 /// Names also the others again that are called like it, now that there is one more of them.
@@ -111,6 +112,7 @@ void Registry::remember_retired(ProcessIndex index) {
   if (most->second.empty()) retired_.erase(most);
   ++(oldest->second.info.replaced ? others_.replaced : others_.count);
   others_.words += oldest->second.info.words;
+  forget_image(oldest->first, oldest->second.info.pid);
   processes_.erase(oldest);
 }
 
@@ -177,7 +179,11 @@ void Registry::restore_list(std::map<ProcessIndex, ProcessInfo> list, const Othe
   for (std::uint32_t slot = 0; slot < rings_.size(); ++slot) {
     if (rings_[slot] && !list.contains(rings_[slot]->index)) remove_ring(slot);
   }
-  std::erase_if(processes_, [&](const auto& process) { return !list.contains(process.first); });
+  std::erase_if(processes_, [&](const auto& process) {
+    const bool is_gone = !list.contains(process.first);
+    if (is_gone) forget_image(process.first, process.second.info.pid);
+    return is_gone;
+  });
   retired_.clear();
   retired_count_ = 0;
   for (auto& [index, info] : list) restore_process(index, std::move(info));

@@ -11,6 +11,7 @@
 #include <ranges>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -217,9 +218,11 @@ class Registry {
   void revive(ProcessIndex index);
   void name(ProcessInfo& info);
   void mark_replaced(ProcessIndex index);
+  void forget_image(ProcessIndex index, std::int32_t pid);
 
   std::map<ProcessIndex, Entry> processes_;
-  std::map<std::uint32_t, std::deque<ProcessIndex>> retired_;  ///< by user; oldest first, without rings
+  std::unordered_map<std::int32_t, ProcessIndex> last_images_;  ///< of processes_, by pid
+  std::map<std::uint32_t, std::deque<ProcessIndex>> retired_;   ///< by user; oldest first, without rings
   std::size_t retired_count_ = 0;
   ProcessIndex next_index_ = 1;
   std::vector<std::optional<Ring>> rings_{1};
