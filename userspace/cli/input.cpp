@@ -280,8 +280,12 @@ Result<void> Input::check_apart(const FdOutput& output) const {
 int Input::read(Sink& sink, bool for_analysis) {
   Window window = options_.window;
   window.duration = options_.duration;
-  Selection selection(
-      sink, {.pids = options_.pids, .name_globs = options_.names, .window = window, .for_analysis = for_analysis});
+  SelectionOptions wanted{.window = window, .for_analysis = for_analysis};
+  if (!ring_) {  // that of one process was compared when it was opened
+    wanted.pids = options_.pids;
+    wanted.name_globs = options_.names;
+  }
+  Selection selection(sink, std::move(wanted));
   if (ring_) {
     Registry registry;
     dump_snapshot(std::move(ring_->ring), {.process = std::move(ring_->process), .command_line = command_line_},

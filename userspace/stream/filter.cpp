@@ -152,7 +152,13 @@ void Selection::header(const RunHeader& header) {
   run_ = {.start_ns = header.start_ns, .end_ns = header.start_ns, .start_realtime_ns = header.start_realtime_ns};
   RunHeader selected = header;
   if (bounds_.begin_ns > header.start_ns) selected.shown_from_ns = bounds_.begin_ns;
-  sink_.header(selected);
+  header_ = std::move(selected);
+  if (all_processes()) begin();
+}
+
+void Selection::begin() {
+  if (header_) sink_.header(*header_);
+  header_.reset();
 }
 
 void Selection::consume(const Batch& batch, const Registry& registry) {
@@ -163,6 +169,7 @@ void Selection::consume(const Batch& batch, const Registry& registry) {
     accepted_.push_back(event);
     if (event.kind == EventKind::sched_switch) untrack_others(event, batch);
   }
+  if (!accepted_.empty()) begin();
   hand_on(payloads_.empty() ? batch.payloads() : std::span<const std::byte>(payloads_), registry);
 }
 
@@ -264,8 +271,10 @@ void Selection::summary(const RunSummary& summary, const Registry& registry) {
   if (!options_.window.is_whole()) selected.own_cpu_ns = 0;  // of the whole run: unknown
   run_.end_ns = summary.end_ns;
   if (bounds_.begin_ns > run_.end_ns || bounds_.end_ns < run_.start_ns) missed_run_ = run_;
+  if (is_empty() && !missed_run_) return;
   selected.start_ns = std::max(selected.start_ns, bounds_.begin_ns);
   selected.end_ns = std::min(selected.end_ns, bounds_.end_ns);
+  begin();
   sink_.summary(selected, registry);
 }
 

@@ -119,7 +119,8 @@ struct RunSpan {
 };
 
 /// Hands on the events of selected processes, and the scheduler events of their threads. If the scheduler events of all
-/// threads were recorded (--sched all), hands on all of them, as live tracing does.
+/// threads were recorded (--sched all), hands on all of them, as live tracing does. Where no process matches, there is
+/// no summary, so that no report is made; and no header, unless there are events of no process.
 class Selection final : public PartialSink {
  public:
   Selection(Sink& sink, SelectionOptions options) : PartialSink(sink), options_(std::move(options)) {}
@@ -144,6 +145,7 @@ class Selection final : public PartialSink {
  private:
   static constexpr std::size_t max_processes = 100;
 
+  void begin();
   bool all_processes() const { return options_.pids.empty() && options_.name_globs.empty(); }
   bool is_in_window(const Event& event) const;
   bool accepts(const Event& event, const Batch& batch, const Registry& registry);
@@ -153,6 +155,7 @@ class Selection final : public PartialSink {
   void untrack_others(const Event& event, const Batch& batch);
 
   SelectionOptions options_;
+  std::optional<RunHeader> header_;  ///< before it is handed on
   Window::Bounds bounds_{};
   std::set<std::int32_t> selected_;  ///< pids
   bool has_selected_ = false;

@@ -21,7 +21,7 @@ using Times = std::vector<std::uint64_t>;
 /// Keeps what it is given.
 class Collector final : public Sink {
  public:
-  void header(const RunHeader&) override {}
+  void header(const RunHeader&) override { ++headers; }
   void consume(const Batch& batch, const Registry&) override {
     ++batches;
     for (const Event& event : batch.events()) {
@@ -41,7 +41,7 @@ class Collector final : public Sink {
   std::vector<std::string> payloads;
   SchedSwitch change{};  ///< the last one
   RunSummary last;
-  int batches = 0, flushes = 0, summaries = 0;
+  int headers = 0, batches = 0, flushes = 0, summaries = 0;
 };
 
 class Filter : public ::testing::Test {
@@ -336,6 +336,21 @@ TEST_F(SelectionTest, TellsWhichOptionsMatchedNothing) {
   EXPECT_THAT(unmatched_pids, ElementsAre(5));
   EXPECT_THAT(unmatched_globs, ElementsAre("leaky"));
   EXPECT_THAT(processes, ElementsAre(Pair("batch-1", 77), Pair("server", 4242)));
+}
+
+TEST_F(SelectionTest, WhereNothingMatchesThereIsNoReport) {
+  select({.name_globs = {"leaky"}, .for_analysis = true});
+  EXPECT_EQ(collector.summaries, 0) << "a report would say that there were no pauses";
+  collector.headers = 0;
+  Selection selection(collector, {.name_globs = {"leaky"}});
+  selection.header({.start_ns = 100});
+  selection.consume(Events(other_slot).add(121, EventKind::begin, phase_minor).batch(), world.registry);
+  selection.summary({.end_ns = 200}, world.registry);
+  EXPECT_EQ(collector.headers, 0);
+  EXPECT_EQ(collector.summaries, 0);
+  select({.name_globs = {"batch-*"}});
+  EXPECT_EQ(collector.headers, 1);
+  EXPECT_EQ(collector.summaries, 1);
 }
 
 TEST_F(SelectionTest, TellsWhetherTheWindowMissesTheRun) {
