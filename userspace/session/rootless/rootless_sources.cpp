@@ -266,6 +266,8 @@ void RootlessSources::drain(Rest rest) {
   }
   end_stacks();
   const std::uint64_t now = monotonic_ns();
+  // Else threads would seem to have done all this time what they did before, and it would look like a stall.
+  if (sampler_) sampler_->sample(now);
   rings_.finish_all(now, rest == Rest::is_read ? now + rootless_drain_timeout_ns : now);
   rings_.update(stream_.registry);
 }

@@ -13,6 +13,9 @@ namespace {
 /// Shorter waits for a CPU are not worth two records.
 constexpr std::uint64_t min_wait_ns = 100'000;
 
+/// What a sample that came late has of more than this may have been several turns: it is cut at so many of its sleeps.
+constexpr std::uint64_t longest_turn_ns = 20'000'000, max_cuts = 63;
+
 /// The value of a line of a status file; empty if there is none.
 std::string_view value_of(std::string_view text, std::string_view label) {
   const std::size_t at = text.find(label);
@@ -121,7 +124,9 @@ void SampledThread::add(const ThreadSample& sample, const Emit& emit) {
   const std::uint64_t active_ns =
       std::clamp<std::uint64_t>(since(last.cpu_ns, sample.cpu_ns) + waited_ns, 1, length_ns - 1);
   // The one that the sample shows is not unseen.
-  const bool slept_unseen = since(last.sleeps, sample.sleeps) > (is_blocked ? 1U : 0U);
+  const std::uint64_t slept = since(last.sleeps, sample.sleeps),
+                      unseen = slept - std::min(slept, is_blocked ? 1UL : 0UL);
+  const bool slept_unseen = unseen > 0;
 
   // It was active, with or without a CPU, from `begin_ns` to `end_ns`.
   std::uint64_t begin_ns = sample.time_ns - active_ns, end_ns = sample.time_ns;
@@ -141,9 +146,18 @@ void SampledThread::add(const ThreadSample& sample, const Emit& emit) {
     }
     if (slept_unseen) add_unseen_sleep(last.time_ns, begin_ns, emit);
   }
-  if (waited_ns >= min_wait_ns) {
-    leave(end_ns - std::min(waited_ns, end_ns - begin_ns), LeftState::preempted, Syscall::unknown, emit);
-    enter(end_ns, emit);
+  const bool is_long = end_ns - begin_ns > longest_turn_ns && is_wait_for_events(LeftState::sleeping, unseen_in_);
+  const std::uint64_t turns = is_long ? std::min(unseen, max_cuts) + 1 : 1, turn_ns = (end_ns - begin_ns) / turns;
+  for (std::uint64_t turn = 1; turn <= turns; ++turn) {
+    const std::uint64_t turn_end_ns = turn < turns ? begin_ns + turn_ns : end_ns;
+    if (waited_ns >= min_wait_ns) {
+      leave(turn_end_ns - std::min(waited_ns / turns, turn_end_ns - begin_ns), LeftState::preempted, Syscall::unknown,
+            emit);
+      enter(turn_end_ns, emit);
+    }
+    if (turn == turns) break;
+    add_unseen_sleep(turn_end_ns, turn_end_ns + 1, emit);
+    begin_ns = turn_end_ns + 1;
   }
   if (is_blocked) block(end_ns, sample, emit);
 }

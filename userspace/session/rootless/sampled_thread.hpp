@@ -31,7 +31,8 @@ void parse_syscall(std::string_view text, ThreadSample& sample);
 
 /// One thread. What it did between two samples is inferred: it ran for the time that the kernel counts. Of sleeps that
 /// began and ended in between only the number is known. They count as waits for events if the thread has waited for
-/// events before, so that no turn of an event loop appears longer than it was. One thread.
+/// events before, so that no turn of an event loop appears longer than it was; when they were is unknown, and where the
+/// thread was active for long between two samples it is divided by them. One thread.
 class SampledThread {
  public:
   using Emit = std::function<void(std::uint64_t time_ns, const SchedSwitch& change)>;

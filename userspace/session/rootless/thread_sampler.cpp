@@ -10,13 +10,16 @@
 #include <iterator>
 #include <string_view>
 
-#include "base/clock.hpp"
 #include "base/proc_files.hpp"
 
 namespace rtev {
 namespace {
 
 using Buffer = std::array<char, 8192>;
+
+/// In which all of a sample is read: some 50 µs, unless another thread has the CPU. Then it is read again.
+constexpr std::uint64_t max_reading_ns = 1'000'000;
+constexpr int max_readings = 3;
 
 /// Empty if it cannot be read.
 std::string_view read_again(const UniqueFd& file, Buffer& buffer) {
@@ -53,20 +56,25 @@ void ThreadSampler::add(std::int32_t pid) {
 
 void ThreadSampler::sample(std::uint64_t now_ns) {
   for (auto thread = threads_.begin(); thread != threads_.end();)
-    thread = look(thread->second, emit_) ? std::next(thread) : threads_.erase(thread);
+    thread = look(thread->second) ? std::next(thread) : threads_.erase(thread);
   if (!threads_.empty()) sampling_.at(now_ns + interval_ns);
 }
 
 /// False if the thread has ended.
-bool ThreadSampler::look(Watched& watched, const Emit& emit) {
+bool ThreadSampler::look(Watched& watched) {
   Buffer buffer;
-  ThreadSample sample{.time_ns = monotonic_ns()};
-  parse_schedstat(read_again(watched.schedstat, buffer), sample);
-  parse_status(read_again(watched.status, buffer), sample);
-  if (sample.has_ended) return false;
-  parse_syscall(read_again(watched.syscall, buffer), sample);
-  watched.thread.add(sample,
-                     [&](std::uint64_t time_ns, const SchedSwitch& change) { emit(watched.index, time_ns, change); });
+  for (int attempt = 0; attempt < max_readings; ++attempt) {
+    ThreadSample sample{.time_ns = clock_()};
+    parse_schedstat(read_again(watched.schedstat, buffer), sample);
+    parse_status(read_again(watched.status, buffer), sample);
+    if (sample.has_ended) return false;
+    parse_syscall(read_again(watched.syscall, buffer), sample);
+    // Who lost the CPU meanwhile has CPU time of one moment and sleeps of another one: a turn that there never was.
+    if (clock_() - sample.time_ns > max_reading_ns) continue;
+    watched.thread.add(
+        sample, [&](std::uint64_t time_ns, const SchedSwitch& change) { emit_(watched.index, time_ns, change); });
+    break;
+  }
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/timed_tasks.hpp"
 #include "base/unique_fd.hpp"
 #include "session/rootless/sampled_thread.hpp"
@@ -26,16 +27,21 @@ class ThreadSampler {
   static constexpr std::uint64_t interval_ns = 10'000'000;
   static constexpr std::size_t max_threads = 128;
 
-  /// `tasks`: takes the samples.
-  ThreadSampler(TimedTasks& tasks, Emit emit, std::filesystem::path proc = "/proc")
+  using Clock = std::function<std::uint64_t()>;
+
+  /// `tasks`: takes the samples. `clock`: for tests.
+  ThreadSampler(TimedTasks& tasks, Emit emit, std::filesystem::path proc = "/proc", Clock clock = monotonic_ns)
       : emit_(std::move(emit)),
         proc_(std::move(proc)),
+        clock_(std::move(clock)),
         sampling_(tasks, [this](std::uint64_t now_ns) { sample(now_ns); }) {}
 
   /// Only main threads are sampled: which other threads run domains is unknown without rights. Processes beyond
   /// max_threads are left out.
   void add(std::int32_t pid);
   void remove(std::int32_t pid) { threads_.erase(pid); }
+  /// Takes a sample of each, besides those that are due.
+  void sample(std::uint64_t now_ns);
 
  private:
   struct Watched {
@@ -44,11 +50,11 @@ class ThreadSampler {
     UniqueFd schedstat, status, syscall;
   };
 
-  void sample(std::uint64_t now_ns);
-  static bool look(Watched& watched, const Emit& emit);
+  bool look(Watched& watched);
 
   Emit emit_;
   std::filesystem::path proc_;
+  Clock clock_;
   std::map<std::int32_t, Watched> threads_;
   TimedTask sampling_;
 };

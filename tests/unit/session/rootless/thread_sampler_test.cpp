@@ -46,6 +46,8 @@ class SampledThreadTest : public ::testing::Test, private ThreadObserver {
     });
     sample_.time_ns += 10 * sample_ms;
   }
+  /// The next sample comes late.
+  void late(std::uint64_t ms) { sample_.time_ns += ms * sample_ms; }
   void waits_in(Syscall syscall) { look(LeftState::sleeping, syscall); }
   /// "on-cpu 10": the intervals so far, rounded down to ms.
   std::vector<std::string> intervals() {
@@ -122,6 +124,26 @@ TEST_F(SampledThreadTest, UnseenSleepsBetweenTwoOthersAreToo) {
                                        "on-cpu 2"));
 }
 
+TEST_F(SampledThreadTest, ALateSampleMakesNoLongTurnOfManyShortOnes) {
+  waits_in(Syscall::epoll_wait);
+  late(85);
+  runs(60, 30);
+  sleeps(3);  // of two of them nothing else is known
+  waits_in(Syscall::epoll_wait);
+  EXPECT_THAT(intervals(), ElementsAre("sleeping in epoll_wait 5", "on-cpu 20", "runnable 10",  //
+                                       "sleeping in epoll_wait 0", "on-cpu 20", "runnable 10",  //
+                                       "sleeping in epoll_wait 0", "on-cpu 19", "runnable 10"));
+}
+
+TEST_F(SampledThreadTest, ALongTurnBetweenLateSamplesIsOne) {
+  waits_in(Syscall::epoll_wait);
+  late(85);
+  runs(90);
+  sleeps();
+  waits_in(Syscall::epoll_wait);
+  EXPECT_THAT(intervals(), ElementsAre("sleeping in epoll_wait 5", "on-cpu 90"));
+}
+
 TEST_F(SampledThreadTest, UnseenSleepsOfOtherThreadsAreInAnUnknownCall) {
   look();
   runs(4);
@@ -171,7 +193,9 @@ TEST_F(SampledThreadTest, CountersThatMakeNoSenseDoNoHarm) {
 
 class ThreadSamplerTest : public ::testing::Test {
  protected:
-  ThreadSampler sampler(const fs::path& proc) {
+  /// By default nobody takes the CPU from it.
+  ThreadSampler sampler(const fs::path& proc, ThreadSampler::Clock clock = {}) {
+    if (!clock) clock = [this] { return ++clock_ns; };
     return ThreadSampler(
         tasks,
         [this](std::uint16_t index, std::uint64_t, const SchedSwitch& change) {
@@ -181,7 +205,7 @@ class ThreadSamplerTest : public ::testing::Test {
                                  : " " + std::to_string(change.prev.tid) + ' ' + std::string(to_string(change.state)) +
                                        " in " + std::string(to_string(change.syscall))));
         },
-        proc);
+        proc, std::move(clock));
   }
   void write(std::int32_t pid, const std::string& name, const std::string& text) {
     const fs::path folder = dir / (std::to_string(pid) + "/task/" + std::to_string(pid));
@@ -196,6 +220,7 @@ class ThreadSamplerTest : public ::testing::Test {
 
   TimedTasks tasks;
   TempDir dir;
+  std::uint64_t clock_ns = 0;
   std::vector<std::string> records;
 };
 
@@ -220,6 +245,22 @@ TEST_F(ThreadSamplerTest, FilesAreReadAgain) {
   EXPECT_THAT(records, IsEmpty()) << "it is not time yet";
   tasks.run(1 + ThreadSampler::interval_ns);
   EXPECT_THAT(records, ElementsAre("0 enters 7"));
+}
+
+TEST_F(ThreadSamplerTest, WhatWasReadAtDifferentMomentsIsReadAgain) {
+  write_status(7, "R (running)", 5);
+  int interruptions = 3;
+  ThreadSampler threads = sampler(dir.path(), [&] { return clock_ns += interruptions-- > 0 ? 95 * sample_ms : 1; });
+  threads.add(7);
+  tasks.run(1);
+  EXPECT_THAT(records, ElementsAre("0 enters 7"));
+  threads.remove(7);
+  records.clear();
+  interruptions = 100;
+  threads.add(7);
+  tasks.run(1 + ThreadSampler::interval_ns);
+  EXPECT_THAT(records, IsEmpty()) << "the next sample may be better";
+  EXPECT_EQ(tasks.next_due_ns(), 1 + 2 * ThreadSampler::interval_ns);
 }
 
 TEST_F(ThreadSamplerTest, ThreadsThatEndedAreNotLookedAt) {
