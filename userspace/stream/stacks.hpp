@@ -17,7 +17,7 @@ using FrameIndex = std::uint32_t;  ///< of a StackTable; 0 is a frame about whic
 
 enum class FrameKind : std::uint8_t {
   unknown,  ///< the stack goes on, but there is no sure way to follow it
-  cut,      ///< the stack goes on, but it was not copied any further
+  cut,      ///< the stack is longer than what was copied of it
   ocaml,
   c,  ///< compiled code that is not OCaml's, in any language
   kernel,

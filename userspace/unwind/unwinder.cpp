@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/unwinder.hpp"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <span>
@@ -141,18 +142,20 @@ class Unwinder::Walk {
     const std::uint64_t sp = registers_.values[processor_->stack_pointer];
 
     std::uint64_t cfa = 0;
+    std::optional<std::uint64_t> base;
     if (rule.head.cfa == CfaKind::register_offset) {
       const unsigned number = rule.head.cfa_register;
       if (!registers_.has(number)) return end(StackEnd::unknown);
       const auto offset = static_cast<std::uint64_t>(std::int64_t{rule.head.cfa_value});
-      cfa = registers_.values[number] + offset;
+      base = registers_.values[number];
+      cfa = *base + offset;
       // A function does not pop more than it pushed.
       const bool goes_on = cfa > sp || (processor_->has_link_register && cfa == sp && !is_return_);
       if (number == processor_->stack_pointer && !goes_on) return end(StackEnd::unknown);
     } else if (rule.head.cfa == CfaKind::expression) {
       const Evaluated value =
           evaluate_cfi(tables_->expression(rule.head.cfa_value), registers_, stack_, std::nullopt, hint_);
-      if (value.state == Evaluated::State::not_copied) return cut(0);
+      if (value.state == Evaluated::State::not_copied) return end(StackEnd::not_copied);
       if (value.state != Evaluated::State::done) return end(StackEnd::unknown);
       cfa = value.value;
     } else {
@@ -172,13 +175,13 @@ class Unwinder::Walk {
       value.number = saved.number;
       if (saved.kind == SaveKind::at_offset) {
         value.is_known = stack_.read_word(slot, hint_, value.value);
-        if (is_return && !value.is_known) return cut(slot);
+        if (is_return && !value.is_known) return cut(slot, base);
       } else {
         const Evaluated evaluated = value_of(saved, cfa);
         value.is_known = evaluated.state == Evaluated::State::done;
         value.value = evaluated.value;
         if (is_return && !value.is_known)
-          return evaluated.state == Evaluated::State::not_copied ? cut(0) : end(StackEnd::unknown);
+          return end(evaluated.state == Evaluated::State::not_copied ? StackEnd::not_copied : StackEnd::unknown);
       }
       if (is_return) {
         has_return = true;
@@ -211,7 +214,7 @@ class Unwinder::Walk {
   bool step_out_of_ocaml(std::uint32_t frame_bytes) {
     previous_sp_ = registers_.values[processor_->stack_pointer];
     const std::uint64_t caller_sp = previous_sp_ + frame_bytes;
-    if (!stack_.read_word(caller_sp - 8, hint_, pc_)) return cut(caller_sp - 8);
+    if (!stack_.read_word(caller_sp - 8, hint_, pc_)) return cut(caller_sp - 8, previous_sp_);
     // OCaml code keeps no registers.
     registers_.known = 0;
     registers_.set(processor_->stack_pointer, caller_sp);
@@ -292,10 +295,21 @@ class Unwinder::Walk {
     return true;
   }
 
-  /// The word at `place` would be the return address, but was not copied.
-  bool cut(std::uint64_t place) {
-    const bool is_ocaml = place != 0 && is_return_ && tables_->call_at(address_);
-    return is_ocaml && resume_behind(place) ? true : end(StackEnd::truncated);
+  /// The word at `place` would be the return address, but was not copied. `base`: what it was reckoned from.
+  bool cut(std::uint64_t place, std::optional<std::uint64_t> base) {
+    const bool is_ocaml = is_return_ && tables_->call_at(address_);
+    if (is_ocaml && resume_behind(place)) return true;
+    return end(base && ends_before(place, *base) ? StackEnd::truncated : StackEnd::not_copied);
+  }
+
+  /// Whether the copy that the frame is in ends before this place. If the base is in another one, or in none, the place
+  /// may be on another stack: code of the runtime that goes from one to the other keeps it in a register.
+  bool ends_before(std::uint64_t place, std::uint64_t base) const {
+    const std::uint64_t sp = registers_.values[processor_->stack_pointer];
+    return std::ranges::any_of(stack_.copies, [&](const MemoryCopy& copy) {
+      const auto is_in = [&](std::uint64_t address) { return address - copy.address <= copy.bytes.size(); };
+      return is_in(sp) && is_in(base) && place > sp && !copy.contains(place, sizeof place);
+    });
   }
 
   /// Goes on in the oldest part of an OCaml stack, of which the part before was not copied. Its first frame is where

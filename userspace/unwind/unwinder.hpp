@@ -25,10 +25,11 @@ struct UnwoundFrame {
 };
 
 enum class StackEnd : std::uint8_t {
-  complete,   ///< the last frame is where the program or thread began
-  truncated,  ///< the memory that comes next was not copied
-  unknown,    ///< no tables, or none that say for certain who called the last frame
-  too_deep,   ///< more frames than asked for
+  complete,    ///< the last frame is where the program or thread began
+  truncated,   ///< the stack is longer than what was copied of it
+  not_copied,  ///< it goes on elsewhere, as where C code was called by OCaml's, and nothing of that was copied
+  unknown,     ///< no tables, or none that say for certain who called the last frame
+  too_deep,    ///< more frames than asked for
 };
 
 struct Unwound {

@@ -72,7 +72,7 @@ std::string walk(const Thread& thread, const AddressSpace& space, std::size_t ma
     std::snprintf(number, sizeof number, "%x", frame.address);
     text += std::string(number) + (frame.is_return_address ? "r" : "") + (frame.follows_gap ? "g" : "") + " ";
   }
-  constexpr const char* ends[] = {"complete", "truncated", "unknown", "too deep"};
+  constexpr const char* ends[] = {"complete", "truncated", "not copied", "unknown", "too deep"};
   return text + "| " + ends[static_cast<std::size_t>(unwound.end)];
 }
 
@@ -156,8 +156,8 @@ TEST(Unwinder, LeavesSignalHandlersAtTheInstruction) {
 
 TEST(Unwinder, StopsWhereItCannotBeSure) {
   const AddressSpace space = space_of(c_program());
-  EXPECT_EQ(walk(Thread(code + 0x90, stack_top).at(stack_top + 8, {1}), space), "2090 | truncated");
-  EXPECT_EQ(walk(Thread(code + 0x90, stack_top), space), "2090 | truncated");
+  EXPECT_EQ(walk(Thread(code + 0x90, stack_top).at(stack_top + 8, {1}), space), "2090 | not copied");
+  EXPECT_EQ(walk(Thread(code + 0x90, stack_top), space), "2090 | not copied");
   EXPECT_EQ(walk(Thread(code + 0x90, stack_top).at(stack_top, {0}), space), "2090 | unknown");
   EXPECT_EQ(walk(Thread(code + 0x90, stack_top).at(stack_top, {0x1234}), space), "2090 | unknown");
   EXPECT_EQ(walk(Thread(code + 0x200, stack_top).at(stack_top, {in_memory(code + 0x50)}), space), "2200 | unknown");
@@ -166,6 +166,18 @@ TEST(Unwinder, StopsWhereItCannotBeSure) {
   // An object whose tables are not there.
   EXPECT_EQ(walk(Thread(code, stack_top), AddressSpace({{.begin = in_memory(code), .end = in_memory(code + 9)}})),
             "0 | unknown");
+}
+
+TEST(Unwinder, TellsLongStacksFromThoseThatGoOnElsewhere) {
+  const AddressSpace space = space_of(c_program());
+  // Of the frame of g only the first words were copied.
+  EXPECT_EQ(walk(Thread(code + 0x10, stack_top).at(stack_top, {1, 2, in_memory(code + 0x50), 3, 4}), space),
+            "2010 2050r | truncated");
+  EXPECT_EQ(walk(Thread(code + 0x10, stack_top).at(stack_top, {1, 2, in_memory(code + 0x50)}), space),
+            "2010 2050r | truncated");
+  // The caller of f is found by rbx: it may be on another stack.
+  const std::vector<std::uint64_t> words{1, stack_top + 0x10000, in_memory(code + 0xd0), 5};
+  EXPECT_EQ(walk(Thread(code + 0x10, stack_top).at(stack_top, words), space), "2010 20d0r | not copied");
 }
 
 TEST(Unwinder, LoopsEnd) {
@@ -255,6 +267,13 @@ TEST(Unwinder, FollowsRaiseToTheOtherStack) {
   EXPECT_EQ(walk(lost, space), "2190 2130r 2020rg 20b0r 2210r | complete");
   lost.memory[0]->at(1) = 0;
   EXPECT_EQ(walk(lost, space), "2190 2130r | unknown");
+}
+
+TEST(Unwinder, AStackOfOCamlThatWasNotCopiedIsNotCut) {
+  // As perf_event_open(2) copies it: the C stack, on which code of the runtime keeps the stack pointer of OCaml.
+  for (const std::uint64_t other : {fiber, c_stack + 0x10000})
+    EXPECT_EQ(walk(Thread(code + 0xb0, c_stack).at(c_stack, {0, 0, other, 0}), space_of(ocaml_program())),
+              "20b0 | not copied");
 }
 
 TEST(Unwinder, ResumesBehindAGapInAnOCamlStack) {

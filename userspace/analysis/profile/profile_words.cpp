@@ -116,7 +116,7 @@ void add_sample_notes(TextBuffer& out, const ProfileReport& report) {
                      counted(taken)));
   constexpr std::uint64_t few = 200;  // 1 in so many stacks
   if (report.cut > samples / few)
-    line(fmt::format("{} of the stacks end in [cut], as what follows was not copied: TOTAL is too low",
+    line(fmt::format("{} of the stacks end in [cut], as they are longer than what was copied: TOTAL is too low",
                      Percent{report.cut, samples}));
   if (const std::uint64_t unknown = report.incomplete - report.cut; unknown > samples / few)
     line(fmt::format("{} of the stacks end in [unknown]: who called that code is not known, and TOTAL is too low",

@@ -83,9 +83,10 @@ StackIndex StackNamer::add(const Unwound& unwound, const AddressSpace& space, st
     case StackEnd::complete:
       break;
     case StackEnd::truncated:
-    case StackEnd::too_deep:
       add_end(FrameKind::cut);
       break;
+    case StackEnd::not_copied:
+    case StackEnd::too_deep:
     case StackEnd::unknown:
       path_.push_back(0);
       break;
