@@ -46,6 +46,7 @@ std::vector<Lack> lacks_of(const RunSummary& summary, const Registry& registry) 
   add(samples, all - std::min(all, sleeps + allocations), "stack sample", "stack samples");
   add(samples, sleeps, "stack sample of a sleep", "stack samples of sleeps");
   add(samples, allocations, "stack sample of an allocation", "stack samples of allocations");
+  add(samples, drops({RunSummary::unsampled}), "process that was not sampled", "processes that were not sampled");
   add(samples, drops({"tables"}), "table of code", "tables of code");
   add(order, summary.late, "event out of order", "events out of order");
   return lacks;

@@ -57,6 +57,8 @@ struct RunSummary {
   /// A kind that counts stack samples, and those that count the ones of sleeps and of allocations among them.
   static constexpr std::string_view sample{"sample"}, sample_off_cpu{"sample_off_cpu"},
       sample_allocation{"sample_allocation"};
+  /// A kind that counts processes that the kernel refused to sample, or some threads of which it did.
+  static constexpr std::string_view unsampled{"unsampled"};
   /// A kind that counts switches and wakeups, in a recording without its end.
   static constexpr std::string_view scheduler{"scheduler"};
   /// A kind that counts events that were read and not written, because the end may not take longer.

@@ -200,6 +200,8 @@ class Warnings {
          "take those of longer sleeps only (--off-cpu)");
     warn({allocations, "stack sample of an allocation was dropped", "stack samples of allocations were dropped"},
          ": their buffer in the kernel was full", "");
+    warn({drops(RunSummary::unsampled), "process was", "processes were"},
+         " not sampled, or not all threads: the kernel refused", "");
   }
 
   void add_drops() {

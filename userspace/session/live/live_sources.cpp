@@ -555,6 +555,7 @@ void LiveSources::add_figures(RunSummary& summary) const {
     summary.drops.push_back({.kind = std::string(RunSummary::sample_off_cpu), .count = off_cpu});
     summary.drops.push_back({.kind = std::string(RunSummary::sample_allocation), .count = allocation});
     summary.drops.push_back({.kind = "tables", .count = stacks_->left_out_tables()});
+    summary.drops.push_back({.kind = std::string(RunSummary::unsampled), .count = stacks_->unsampled()});
   }
   if (ringless_) {
     const Ringless::Figures figures = ringless_->figures();

@@ -293,6 +293,7 @@ void RootlessSources::add_figures(RunSummary& summary) const {
     const std::uint64_t on_cpu = stacks_->dropped().at(static_cast<std::size_t>(SampleKind::on_cpu));
     summary.drops.push_back({.kind = std::string(RunSummary::sample), .count = on_cpu});
     summary.drops.push_back({.kind = "tables", .count = stacks_->left_out_tables()});
+    summary.drops.push_back({.kind = std::string(RunSummary::unsampled), .count = stacks_->unsampled()});
   }
   std::uint64_t missed = rings_.taken_over();
   for (const auto& [why, kind] : unreadable_kinds) {

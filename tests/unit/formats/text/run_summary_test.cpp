@@ -126,6 +126,7 @@ TEST(Summary, IsCleanOnlyWithoutAnyLoss) {
       [](ProcessInfo&, RunSummary& summary) { summary.drops = {{"exec", 1}}; },
       [](ProcessInfo&, RunSummary& summary) { summary.drops = {{"of another version", 1}}; },
       [](ProcessInfo&, RunSummary& summary) { summary.drops = {{std::string(RunSummary::limited), 1}}; },
+      [](ProcessInfo&, RunSummary& summary) { summary.drops = {{std::string(RunSummary::unsampled), 1}}; },
       [](ProcessInfo&, RunSummary& summary) { summary.drops = {{std::string(RunSummary::unprobed), 1}}; },
       [](ProcessInfo&, RunSummary& summary) { summary.events[static_cast<std::size_t>(EventKind::lost)] = 1; },
       [](ProcessInfo&, RunSummary& summary) { summary.complete = false; },

@@ -27,7 +27,10 @@ class FakeStacks final : public kernel::StackSource {
     for (const rtev_stack& record : std::exchange(records, {})) consumer(record, payload);
   }
   std::vector<kernel::StackDrop> take_stack_drops(std::uint64_t) override { return std::exchange(drops, {}); }
-  Result<void> add_target(pid_t, const rtev_stack_target&) override { return {}; }
+  Result<void> add_target(pid_t, const rtev_stack_target&) override {
+    if (refuses) return std::unexpected(Error{.what = "no room"});
+    return {};
+  }
   void remove_target(pid_t) override {}
   void set_sampling(bool on) override { samples = on; }
   bool has_slept_since(pid_t tid, std::uint64_t left_ns, std::uint64_t now_ns) const override {
@@ -35,7 +38,7 @@ class FakeStacks final : public kernel::StackSource {
   }
 
   static constexpr std::uint64_t min_sleep_ns = 100;
-  bool samples = false;
+  bool samples = false, refuses = false;
   std::vector<rtev_stack> records;
   std::vector<std::byte> payload;
   std::vector<kernel::StackDrop> drops;
@@ -169,6 +172,16 @@ TEST_F(StackStagerTest, SamplesWhileThereIsAProcess) {
   stager_.add_process(pid);  // more is known of it
   stager_.forget(process_);
   EXPECT_FALSE(source_.samples);
+}
+
+TEST_F(StackStagerTest, CountsProcessesThatTheKernelDoesNotSample) {
+  stager_.add_process(pid);
+  EXPECT_EQ(stager_.unsampled(), 0u);
+  stager_.forget(process_);
+  source_.refuses = true;
+  stager_.add_process(pid);
+  stager_.add_process(pid);  // its program is known better now
+  EXPECT_EQ(stager_.unsampled(), 1u);
 }
 
 TEST_F(StackStagerTest, ForgetsTheCodeOfProcessesThatEnded) {

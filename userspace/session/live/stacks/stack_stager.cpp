@@ -70,10 +70,10 @@ StackStager::StackStager(const Context& context, KernelSymbols kernel_symbols)
 void StackStager::add_process(std::int32_t pid) {
   const TracedProcess* const process = context_.processes.find(pid);
   if (process == nullptr || !process->index || !process->program.binary) return;
-  // Fails when the kernel's table is full: such a process has no samples.
-  [[maybe_unused]] const auto added =
+  const auto added =
       context_.source.add_target(pid, stack_target_of(*process->program.binary, bias_of(process->program)));
   if (sampled_.insert(*process->index).second) {
+    if (!added) ++unsampled_;
     if (sampled_.size() == 1) context_.source.set_sampling(true);
     look_interval_ns_ = first_look_ns;
     next_look_ns_ = context_.clock() + first_look_ns;

@@ -64,6 +64,8 @@ class StackStager {
   const Dropped& dropped() const { return dropped_; }
   /// How often the tables of a file were refused or cut: stacks may end in its code.
   std::uint64_t left_out_tables() const { return code_.left_out_tables(); }
+  /// See RunSummary::unsampled.
+  std::uint64_t unsampled() const { return unsampled_; }
 
  private:
   /// A stack whose code is not known yet.
@@ -99,6 +101,7 @@ class StackStager {
 
   Context context_;
   std::set<ProcessIndex> sampled_;
+  std::uint64_t unsampled_ = 0;
   CodeSpaces code_;
   Unwinder unwinder_;
   StackNamer namer_;
