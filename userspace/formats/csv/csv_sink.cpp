@@ -151,13 +151,14 @@ void CsvSink::add_image(ProcessIndex index, const Image& image, std::uint64_t en
          .value = known_bytes(info.max_rss_bytes),
          .unit = "bytes",
          .state = state});
-  if (image.waited_ns == 0) return;
+  const auto waited_ns = known_count(image.waited_ns, !time_.switches_seen());
+  if (waited_ns == 0) return;
   write({.kind = "figure",
          .begin_ns = image.begin_ns,
          .duration_ns = length_ns,
          .process = process,
          .name = "runnable_ns",
-         .value = csv_number(image.waited_ns),
+         .value = waited_ns.transform(csv_number),
          .unit = nanoseconds});
 }
 
@@ -205,10 +206,10 @@ void CsvSink::add_loss(const Event& event, const Loss& loss) {
              .name = is_of_words            ? "ring"
                      : lost_samples(reason) ? "samples"
                                             : "scheduler",
-             .value = csv_number(loss.words),
+             .value = known_count(loss.words, true).transform(csv_number),
              .unit = is_of_words ? words : "records",
              .state = to_string(reason)};
-  row.duration_ns = loss.to_ns - std::min(loss.to_ns, row.begin_ns);
+  row.duration_ns = known_count(loss.to_ns - std::min(loss.to_ns, row.begin_ns), loss.from_ns == 0);
   if (const ProcessInfo* const info = registry_->process_of(event)) {
     row.process = process_of(*info);
     row.domain = Source::unpack(event.source).domain;

@@ -119,6 +119,21 @@ TEST_F(Csv, WhatIsLostInAPauseEndsItUnfinished) {
   EXPECT_EQ(row["state"], "overwritten");
 }
 
+TEST_F(Csv, WhatIsUnknownOfALossIsEmpty) {
+  const CsvRecord gap = row_of("loss", events().add_record(csv_start + 50, EventKind::lost,
+                                                           Loss{.words = 0, .from_ns = 0, .to_ns = csv_start + 50},
+                                                           static_cast<std::uint16_t>(LossReason::unprobed)));
+  EXPECT_EQ(gap.at("value"), "") << "probes were off";
+  EXPECT_EQ(gap.at("duration_ns"), "") << "since when is unknown";
+}
+
+TEST_F(Csv, WithoutSwitchesItIsUnknownWhetherThreadsWaited) {
+  std::map<std::string, std::string> figures;
+  for (const CsvRecord& row : rows_of("figure", process(csv_start, ProcessAction::found)))
+    figures[row.at("name")] = row.at("value");
+  EXPECT_EQ(figures.at("runnable_ns"), "");
+}
+
 TEST_F(Csv, WhatGoesOnAtTheEndLastedUntilThen) {
   const CsvRecord row = row_of("pause", events().add("10 >major", csv_start));
   EXPECT_EQ(row.at("state"), "ended");
