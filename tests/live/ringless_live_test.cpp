@@ -354,7 +354,7 @@ TEST_F(RinglessLive, ProbesArePausedBeyondTheLimit) {
   std::uint64_t longest = 0;
   for (const Json& gap : lost) {
     EXPECT_EQ(gap["reason"], "unprobed");
-    EXPECT_EQ(gap["words"], 0U);
+    EXPECT_EQ(gap["words"], nullptr);
     const std::uint64_t from = gap["from"], to = gap["to"];
     ASSERT_LT(from, to);
     longest = std::max(longest, to - from);
@@ -394,7 +394,7 @@ TEST_F(RinglessLive, AProgramBeyondTheLimitDoesNotHideThoseOfOtherUsers) {
   const std::vector<Json> lost = trace.of(fast.pid(), "lost");
   ASSERT_FALSE(lost.empty());
   EXPECT_EQ(lost[0]["reason"], "unprobed");
-  EXPECT_EQ(lost[0]["words"], 0U);
+  EXPECT_EQ(lost[0]["words"], nullptr);
   EXPECT_GE(lost[0]["to"].get<std::uint64_t>() - lost[0]["from"].get<std::uint64_t>(), RTEV_RINGLESS_MIN_PAUSE_NS);
   EXPECT_GE(trace.summary["drops"]["limited"], 1);
 }

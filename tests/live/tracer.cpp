@@ -175,7 +175,8 @@ Json Trace::process(pid_t pid) const {
 
 std::uint64_t Trace::lost_words(pid_t pid) const {
   std::uint64_t words = 0;
-  for (const Json& loss : of(pid, "lost")) words += loss["words"].get<std::uint64_t>();
+  for (const Json& loss : of(pid, "lost"))
+    if (loss["words"].is_number()) words += loss["words"].get<std::uint64_t>();
   return words;
 }
 

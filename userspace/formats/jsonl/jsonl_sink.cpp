@@ -182,7 +182,7 @@ void JsonlSink::lost(const Event& event, const Loss& loss) {
     json_.member("buffer", stream - std::min(stream, first_sched_stream));
   }
   const bool is_of_words = reason != LossReason::dropped && !lost_samples(reason);
-  json_.member(is_of_words ? "words" : "records", loss.words);
+  json_.member(is_of_words ? "words" : "records", known_count(loss.words, true));
   json_.key("from");
   loss.from_ns != 0 ? json_.value(loss.from_ns) : json_.value(nullptr);
   json_.member("to", loss.to_ns);

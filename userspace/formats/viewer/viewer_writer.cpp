@@ -54,7 +54,7 @@ void ViewerWriter::point(const Track& track, const EventContext& context) {
 void ViewerWriter::lost(const Track& track, const EventContext& context, const Loss& loss) {
   details_.clear();
   add("domain", std::uint64_t{Source::unpack(context.event.source).domain});
-  add("words", loss.words);
+  if (loss.words != 0) add("words", loss.words);  // else unknown
   if (loss.from_ns != 0) add("from", Timestamp{loss.from_ns});
   add("to", Timestamp{loss.to_ns});
   add("reason", to_string(static_cast<LossReason>(context.event.id)));

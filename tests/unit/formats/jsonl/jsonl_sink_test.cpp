@@ -194,6 +194,9 @@ TEST_F(Jsonl, Lost) {
             json::parse(R"({"ts":9,"type":"lost","pid":4242,"comm":"server","domain":2,"words":12,"from":4,"to":9,
                 "reason":"overwritten"})"));
   EXPECT_TRUE(line_of(events().add_record(9, EventKind::lost, Loss{12, 0, 9}))["from"].is_null());
+  const json gap =
+      line_of(events().add_record(9, EventKind::lost, Loss{0, 4, 9}, static_cast<std::uint16_t>(LossReason::unprobed)));
+  EXPECT_TRUE(gap.at("words").is_null());
 }
 
 TEST_F(Jsonl, DroppedSchedulerEvents) {
