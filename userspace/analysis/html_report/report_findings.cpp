@@ -42,6 +42,12 @@ std::uint64_t percent_of(std::uint64_t part, std::uint64_t whole) {
   return static_cast<std::uint64_t>(static_cast<double>(part) / static_cast<double>(whole) * 100);
 }
 
+/// As the begin of a sentence.
+std::string capitalized(std::string text) {
+  if (!text.empty()) text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text;
+}
+
 class Findings {
  public:
   explicit Findings(const FindingSources& from) : from_(from) {}
@@ -119,11 +125,10 @@ class Findings {
     using enum EventKind;
     std::string what = from_.stats.not_recorded.text({begin, counter, lifecycle, user_unit, process});
     if (what.empty()) return;
-    what.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(what.front())));
     found_.push_back({.score = Score::warning,
                       .section = "method",
                       .title = "Not all events were recorded",
-                      .text = fmt::format("{}: what they tell is unknown.", what),
+                      .text = capitalized(what) + ": what they tell is unknown.",
                       .next = "For all figures, record without --events."});
   }
 
@@ -346,17 +351,13 @@ class Findings {
   /// A heap of which nothing is freed any more.
   void cycles() {
     for (const ProcessStats& process : from_.stats.processes) {
-      if (!process.cycles_stopped()) continue;
-      found_.push_back(
-          {.score = Score::bad,
-           .section = "heap",
-           .title = fmt::format("Major cycles{} have stopped", of(process.comm, process.pid)),
-           .text = fmt::format("The last one ended {} before the end of what was seen; before, one came every {} at "
-                               "least. Since then the heap grew from {} to {}, and nothing of it was freed.",
-                               Duration{process.since_cycle_ns().value_or(0)}, Duration{process.cycles.longest_gap_ns},
-                               bytes_of(process.cycles.heap_words_at_last), bytes_of(process.heap_words.last())),
-           .next = "What the collector did:",
-           .command = command("stats", " --full")});
+      if (process.cycles_stopped() != true) continue;
+      found_.push_back({.score = Score::bad,
+                        .section = "heap",
+                        .title = fmt::format("Major cycles{} have stopped", of(process.comm, process.pid)),
+                        .text = capitalized(stopped_cycles_text(process)) + ", and nothing of it was freed.",
+                        .next = "What the collector did:",
+                        .command = command("stats", " --full")});
       return;
     }
   }

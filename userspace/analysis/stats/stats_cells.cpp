@@ -114,6 +114,16 @@ void add_user_spans(TextBuffer& out, const ProcessStats& process, std::size_t in
   table.write(out);
 }
 
+std::string stopped_cycles_text(const ProcessStats& process) {
+  const MajorCycles& cycles = process.cycles;
+  return fmt::format(
+      "the last one ended {} before the end; until then they came at most {} apart; since then the heap grew from {} "
+      "to "
+      "{}",
+      Duration{process.since_cycle_ns().value_or(0)}, Duration{cycles.longest_gap_ns},
+      bytes_of(cycles.heap_words_at_last), bytes_of(process.heap_words.last()));
+}
+
 void add_why_bound(TextBuffer& out, const StatsFigures& figures, bool major) {
   major &= figures.major_words_lower_bound();
   if (!figures.missing.any() && !major) return;

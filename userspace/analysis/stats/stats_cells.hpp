@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "analysis/stats/stats_report.hpp"
@@ -40,6 +41,9 @@ std::size_t span_count(const ProcessStats& process);
 
 /// A table of these spans by name, those with most time first, after an empty line; nothing if there are none.
 void add_user_spans(TextBuffer& out, const ProcessStats& process, std::size_t indent, std::size_t most);
+
+/// "the last one ended 2.00s before the end; ...": of a process whose major cycles have stopped.
+std::string stopped_cycles_text(const ProcessStats& process);
 
 /// Why figures are lower bounds. `major`: MAJOR WORDS are shown.
 void add_why_bound(TextBuffer& out, const StatsFigures& figures, bool major = true);

@@ -164,7 +164,7 @@ void write_process(JsonWriter& json, const ProcessStats& process, bool gc_tuning
       json.member("last_ns", cycles.count > 0 ? std::optional(cycles.last_ns) : std::nullopt);
       json.member("since_last_ns", process.since_cycle_ns());
       json.member("longest_gap_ns", cycles.count > 1 ? std::optional(cycles.longest_gap_ns) : std::nullopt);
-      json.member("have_stopped", process.known_cycles_stopped());
+      json.member("have_stopped", process.cycles_stopped());
     });
     if (gc_tuning) add_gc_tuning(json, process);
     write_user_events(json, process);

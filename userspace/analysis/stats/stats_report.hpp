@@ -88,12 +88,11 @@ struct ProcessStats {
   std::optional<std::uint64_t> since_cycle_ns() const {
     return cycles.count > 0 ? std::optional(end_ns - std::min(end_ns, cycles.last_ns)) : std::nullopt;
   }
-  bool cycles_stopped() const { return cycles.have_stopped(end_ns, heap_words.last()); }
   /// Nothing where too few were seen, or others may be missing, or the size of the heap is unknown.
-  std::optional<bool> known_cycles_stopped() const {
+  std::optional<bool> cycles_stopped() const {
     const bool is_known = cycles.count >= MajorCycles::least_count && cycles.heap_words_at_last > 0 &&
                           !figures.phases_bound() && !figures.counters_bound();
-    return is_known ? std::optional(cycles_stopped()) : std::nullopt;
+    return is_known ? std::optional(cycles.have_stopped(end_ns, heap_words.last())) : std::nullopt;
   }
   /// It ended without any event, as children do that run another program.
   bool did_nothing() const { return ended && domain_count() == 0; }

@@ -192,19 +192,14 @@ class Screen {
       print(text, "{}{} of memory at most", text.text().empty() ? "" : "; ", Size{*process.max_rss_bytes});
     }
     if (!text.text().empty()) line(text.text());
-    if (process.cycles_stopped()) stopped_cycles(process);
+    if (process.cycles_stopped() == true) stopped_cycles(process);
   }
 
   /// That they came, how often, and that they come no more.
   void stopped_cycles(const ProcessStats& process) {
-    const MajorCycles& cycles = process.cycles;
     TextBuffer text;
     if (!is_single()) print(text, "{}: ", ProcessName{process.comm, process.pid});
-    print(text,
-          "major cycles have stopped: the last one ended {} {}, before at least one every {}; since then the heap "
-          "grew from {} to {}",
-          Duration{*process.since_cycle_ns()}, process.ended ? "before the end" : "ago",
-          Duration{cycles.longest_gap_ns}, bytes_of(cycles.heap_words_at_last), bytes_of(process.heap_words.last()));
+    text.add("major cycles have stopped: ", std::string_view(stopped_cycles_text(process)));
     line(text.text());
   }
 
@@ -280,7 +275,7 @@ class Screen {
       line(text.text());
     }
     for (const ProcessStats& process : report_.processes)
-      if (process.cycles_stopped()) stopped_cycles(process);
+      if (process.cycles_stopped() == true) stopped_cycles(process);
     if (rising > max_growing) print(out_, "and {} more with a rising heap\n", Grouped{rising - max_growing});
   }
 

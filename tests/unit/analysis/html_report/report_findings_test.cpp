@@ -56,7 +56,7 @@ TEST_F(ReportFindingsTest, CyclesThatHaveStoppedAreBad) {
   const auto& findings = found();
   EXPECT_EQ(findings.front().score, Score::bad);
   EXPECT_EQ(findings.front().title, "Major cycles have stopped");
-  EXPECT_THAT(findings.front().text, HasSubstr("one came every 120ms at least"));
+  EXPECT_THAT(findings.front().text, HasSubstr("until then they came at most 120ms apart"));
   stream.grows = false;
   for (const Finding& finding : found()) EXPECT_THAT(finding.title, testing::Not(HasSubstr("stopped")));
 }
