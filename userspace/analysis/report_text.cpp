@@ -9,6 +9,15 @@
 #include "base/folding.hpp"
 
 namespace rtev {
+namespace {
+
+std::string lacks_of_kind(const std::vector<Lack>& lacks, Lack::Of of) {
+  std::vector<Lack> some;
+  std::ranges::copy_if(lacks, std::back_inserter(some), [of](const Lack& lack) { return lack.of == of; });
+  return lacks_text(some);
+}
+
+}  // namespace
 
 void append(TextBuffer& out, const PhaseName& phase) {
   if (const auto name = phase_name(phase.family, phase.phase); !name.empty()) {
@@ -77,13 +86,20 @@ void add_line(TextBuffer& out, std::string_view sentence) {
   if (!sentence.empty()) out.add(folded(sentence, 0, 2), '\n');
 }
 
+void add_lines(TextBuffer& out, std::string_view lines) {
+  while (!lines.empty()) {
+    const std::size_t end = std::min(lines.find('\n'), lines.size());
+    out.add(folded(lines.substr(0, end), 0, 2), '\n');
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+}
+
+std::string scheduler_gaps_text(const std::vector<Lack>& lacks) {
+  return lacks_of_kind(lacks, Lack::Of::scheduler_gaps);
+}
+
 void add_lacks(TextBuffer& out, const std::vector<Lack>& lacks) {
-  const auto text_of = [&](Lack::Of of) {
-    std::vector<Lack> some;
-    std::ranges::copy_if(lacks, std::back_inserter(some), [of](const Lack& lack) { return lack.of == of; });
-    return lacks_text(some);
-  };
-  const std::string missing = text_of(Lack::Of::events), unordered = text_of(Lack::Of::order);
+  const std::string missing = lacks_of_kind(lacks, Lack::Of::events), unordered = lacks_of_kind(lacks, Lack::Of::order);
   if (missing.empty() && unordered.empty()) return;
   std::string text = missing.empty() ? "" : "warning: missing: " + missing;
   if (!unordered.empty())
@@ -92,16 +108,18 @@ void add_lacks(TextBuffer& out, const std::vector<Lack>& lacks) {
 }
 
 void add_unknown_time(TextBuffer& out, std::uint64_t unknown_ns, std::uint64_t whole_ns, std::string_view what,
-                      const NotRecorded& not_recorded, std::uint64_t scheduler_dropped) {
+                      const NotRecorded& not_recorded, const std::vector<Lack>& lacks,
+                      std::uint64_t scheduler_dropped) {
   if (whole_ns > 0 && not_recorded.has(EventKind::wakeup))
     add_line(out, not_recorded.text({EventKind::wakeup}) + ": time blocked includes waits for a CPU");
-  if (unknown_ns == 0 && scheduler_dropped == 0) return;
-  TextBuffer text;
-  print(text, "{}what threads did is unknown for {} of {} in {} ({})", scheduler_dropped > 0 ? "warning: " : "",
-        Duration{unknown_ns}, Duration{whole_ns}, what, Percent{unknown_ns, whole_ns});
+  std::string why;
   if (scheduler_dropped > 0)
-    print(text, ": the kernel dropped {}", Counted{scheduler_dropped, "scheduler event", "scheduler events"});
-  out.add(folded(text.text(), 0, 2), '\n');
+    why = fmt::format("the kernel dropped {}", Counted{scheduler_dropped, "scheduler event", "scheduler events"});
+  if (const std::string gaps = scheduler_gaps_text(lacks); !gaps.empty()) why += (why.empty() ? "" : "; ") + gaps;
+  if (unknown_ns == 0 && why.empty()) return;
+  add_line(out, fmt::format("{}what threads did is unknown for {} of {} in {} ({}){}{}",
+                            why.empty() ? "" : "warning: ", Duration{unknown_ns}, Duration{whole_ns}, what,
+                            Percent{unknown_ns, whole_ns}, why.empty() ? "" : ": ", why));
 }
 
 void append(TextBuffer& out, const Percent& percent) {

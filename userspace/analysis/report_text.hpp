@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -86,15 +87,22 @@ void append(TextBuffer& out, const Percent& percent);
 /// A sentence as a line, folded; of an empty one nothing.
 void add_line(TextBuffer& out, std::string_view sentence);
 
+/// Likewise lines, each with its end.
+void add_lines(TextBuffer& out, std::string_view lines);
+
+/// "3 gaps in the scheduler events of threads"; empty if there are none.
+std::string scheduler_gaps_text(const std::vector<Lack>& lacks);
+
 /// Which events are missing and which came late: a sentence, or nothing. Scheduler events and samples are left out:
 /// what their loss means differs by report.
 void add_lacks(TextBuffer& out, const std::vector<Lack>& lacks);
 
 /// Of a report with scheduler events: how much of the time of its pauses or spans (`what`) is not known, and why as far
-/// as that is known; and that sleeps cannot be told from the waits for a CPU after them if wakeups were not recorded.
-/// Lines, or nothing.
+/// as that is known: by gaps among the lacks, or events that were dropped; and that sleeps cannot be told from the
+/// waits for a CPU after them if wakeups were not recorded. Lines, or nothing.
 void add_unknown_time(TextBuffer& out, std::uint64_t unknown_ns, std::uint64_t whole_ns, std::string_view what,
-                      const NotRecorded& not_recorded, std::uint64_t scheduler_dropped = 0);
+                      const NotRecorded& not_recorded, const std::vector<Lack>& lacks,
+                      std::uint64_t scheduler_dropped = 0);
 
 /// Before a figure that is a lower bound.
 constexpr std::string_view at_least(bool is_bound) {

@@ -19,6 +19,7 @@
 #include "cli/stream_writer.hpp"
 #include "cli/tracing.hpp"
 #include "formats/text/run_summary.hpp"
+#include "stream/losses.hpp"
 
 namespace rtev::cli {
 namespace {
@@ -92,7 +93,9 @@ int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& 
   int status = exit_ok;
   if (options.input.empty()) {
     AtEnd with_losses(checked, [&](const RunSummary& summary, const Registry& registry) {
-      if (!options.quiet) say(summary_text(summary, registry, false, {.is_file = true, .is_report = true}));
+      if (!options.quiet)
+        say(summary_text(with_scheduler_gaps(summary, sink.scheduler_gaps()), registry, false,
+                         {.is_file = true, .is_report = true}));
     });
     status = trace(options, invocation,
                    {.sink = with_losses,

@@ -13,6 +13,11 @@ Accounting words_of_all(const Registry& registry) {
   return words;
 }
 
+RunSummary with_scheduler_gaps(RunSummary summary, std::uint64_t gaps) {
+  if (gaps > 0) summary.drops.push_back({.kind = std::string(RunSummary::scheduler_gaps), .count = gaps});
+  return summary;
+}
+
 std::vector<Lack> lacks_of(const RunSummary& summary, const Registry& registry) {
   using enum Lack::Of;
   std::vector<Lack> lacks;
@@ -32,6 +37,8 @@ std::vector<Lack> lacks_of(const RunSummary& summary, const Registry& registry) 
   const Counted rings = rings_missed(summary.rings_missed);
   add(events, rings.count, rings.singular, rings.plural);
   add(scheduler, drops({"switch", "wakeup", RunSummary::scheduler}), "scheduler event", "scheduler events");
+  add(Lack::Of::scheduler_gaps, drops({RunSummary::scheduler_gaps}), "gap in the scheduler events of a thread",
+      "gaps in the scheduler events of threads");
   add(events, drops({"exec", "fork", "exit"}), "start or end of a process", "starts and ends of processes");
   add(events, drops({"ring", "probe"}), "announcement of a ring or a pause", "announcements of rings and pauses");
   add(events, drops({"untracked"}), "process or thread that was not traced",

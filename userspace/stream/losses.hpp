@@ -13,11 +13,20 @@
 namespace rtev {
 
 struct Lack {
-  enum class Of : std::uint8_t { events, scheduler, samples, order };  ///< order: events are there, but not sorted in
+  enum class Of : std::uint8_t {
+    events,
+    scheduler,       ///< events that the kernel counted
+    scheduler_gaps,  ///< RunSummary::scheduler_gaps
+    samples,
+    order,  ///< events are there, but not sorted in
+  };
   Of of{};
   std::uint64_t count = 0;  ///< above 0
   std::string_view singular, plural;
 };
+
+/// The summary with what a sink that follows threads has found.
+RunSummary with_scheduler_gaps(RunSummary summary, std::uint64_t gaps);
 
 /// What summary and registry count, events first. Of a recording without its end there may be more.
 std::vector<Lack> lacks_of(const RunSummary& summary, const Registry& registry);

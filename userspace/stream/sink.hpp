@@ -61,6 +61,9 @@ struct RunSummary {
   static constexpr std::string_view unsampled{"unsampled"};
   /// A kind that counts switches and wakeups, in a recording without its end.
   static constexpr std::string_view scheduler{"scheduler"};
+  /// A kind that counts switches and wakeups of threads that cannot follow the ones before: others are missing that
+  /// nobody counted. Only who follows threads knows them: Sink::scheduler_gaps().
+  static constexpr std::string_view scheduler_gaps{"scheduler_gaps"};
   /// A kind that counts events that were read and not written, because the end may not take longer.
   static constexpr std::string_view unwritten{"unwritten"};
   /// Kinds that count rings that are not read, by Unreadable. They are in rings_missed, too.
@@ -130,6 +133,8 @@ class Sink {
   /// begin a new file here.
   virtual void checkpoint(const RunSummary& /*so_far*/, const Registry& /*registry*/) {}
   virtual void summary(const RunSummary& summary, const Registry& registry) = 0;
+  /// See RunSummary::scheduler_gaps.
+  virtual std::uint64_t scheduler_gaps() const { return 0; }
 };
 
 /// Forwards everything to another sink, which must outlive it. Base of sinks that change a stream.

@@ -221,7 +221,9 @@ class Report {
                    2),
             '\n');
     }
-    warnings(out);
+    TextBuffer lines;
+    warnings(lines);
+    add_lines(out, lines.text());
   }
 
   void warnings(TextBuffer& out) const {

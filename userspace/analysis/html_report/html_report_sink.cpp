@@ -86,7 +86,7 @@ HtmlReport HtmlReportSink::report(const Registry& registry) {
                                  .has_stacks = !report.profiles.empty(),
                                  .has_allocations = has_allocations,
                                  .is_cut = !run_.complete,
-                                 .lacks = lacks_of(run_, registry),
+                                 .lacks = lacks_of(with_scheduler_gaps(run_, scheduler_gaps()), registry),
                                  .input = input_});
   return report;
 }

@@ -56,6 +56,7 @@ class HtmlReportSink final : public Sink {
   void consume(const Batch& batch, const Registry& registry) override;
   void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
+  std::uint64_t scheduler_gaps() const override { return pauses_.scheduler_gaps(); }
 
   /// After summary(). Valid as long as this object and the registry.
   HtmlReport report(const Registry& registry);

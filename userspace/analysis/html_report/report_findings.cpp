@@ -509,7 +509,7 @@ class Findings {
       found.score = Score::ok;
       found.title = "Nothing was lost";
       found.text = "All events of the time were read: the figures are complete.";
-    } else if (lacks_events || has(Lack::Of::scheduler)) {
+    } else if (lacks_events || has(Lack::Of::scheduler) || has(Lack::Of::scheduler_gaps)) {
       found.score = lacks_events ? Score::warning : Score::info;
       found.title = "Events are missing";
       found.text = fmt::format("Missing: {}. Counts and sums are lower bounds.", what);

@@ -47,6 +47,7 @@ class DomainTime {
   std::size_t running() const;
   /// False until a switch was seen: all time is unknown.
   bool switches_seen() const { return switches_seen_; }
+  std::uint64_t inconsistent_switches() const { return threads_.inconsistent_switches(); }
 
  private:
   struct Running {

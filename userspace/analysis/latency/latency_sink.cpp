@@ -55,7 +55,7 @@ void Latency::summary(const RunSummary& summary, const Registry& registry) {
   dropped_.add(summary);
   own_.summary(summary);
   rings_missed_ = summary.rings_missed;
-  lacks_ = lacks_of(summary, registry);
+  lacks_ = lacks_of(with_scheduler_gaps(summary, scheduler_gaps()), registry);
   truncated_ = !summary.complete;
   not_recorded_.note(summary.events);
   words_before_ = words_overwritten_before(summary, registry);

@@ -53,6 +53,7 @@ class Latency final : public Sink, private PauseListener {
   void advance(std::uint64_t time_ns, const Registry& registry) override { pass(time_ns, registry); }
   void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
+  std::uint64_t scheduler_gaps() const override { return time_.inconsistent_switches(); }
 
   /// Of the whole run so far.
   LatencyReport report(const Registry& registry) const;

@@ -123,30 +123,32 @@ class LatencyText {
   }
 
   void warnings() {
-    if (report_.lower_bound()) lower_bounds();
-    add_lacks(out_, report_.lacks);
+    TextBuffer text;
+    if (report_.lower_bound()) lower_bounds(text);
+    add_lacks(text, report_.lacks);
     if (const std::uint64_t open = unfinished(Unfinished::ended); open > 0) {
-      print(out_, "{} open when the domain or the {} ended and {} not counted\n",
+      print(text, "{} open when the domain or the {} ended and {} not counted\n",
             Counted{open, report_.phase.empty() ? "pause was" : "span was",
                     report_.phase.empty() ? "pauses were" : "spans were"},
             report_.truncated ? "recording" : "run", open == 1 ? "is" : "are");
     }
     if (!report_.scheduler_seen && report_.all.wall.count() > 0) {
-      out_.add("no scheduler events: it is unknown whether threads ran or waited\n");
+      text.add("no scheduler events: it is unknown whether threads ran or waited\n");
     } else {
-      add_unknown_time(out_, report_.all.split.unknown, report_.all.wall.total(), many(), report_.not_recorded,
-                       report_.scheduler_dropped);
+      add_unknown_time(text, report_.all.split.unknown, report_.all.wall.total(), many(), report_.not_recorded,
+                       report_.lacks, report_.scheduler_dropped);
     }
-    add_line(out_, why_some_unread(report_.read_programs));
-    add_own_share(out_, report_.own, report_.end_ns - report_.start_ns);
+    add_line(text, why_some_unread(report_.read_programs));
+    add_own_share(text, report_.own, report_.end_ns - report_.start_ns);
+    add_lines(out_, text.text());
   }
 
-  void lower_bounds() {
+  void lower_bounds(TextBuffer& text) {
     std::string_view separator = "warning: lower bounds only: ";
     const auto add = [&](std::uint64_t count, std::string_view singular, std::string_view plural,
                          std::string_view what) {
       if (count == 0) return;
-      print(out_, "{}{}{}", separator, Counted{count, singular, plural}, what);
+      print(text, "{}{}{}", separator, Counted{count, singular, plural}, what);
       separator = ", ";
     };
     if (!lacks_events(report_.lacks)) {
@@ -159,10 +161,10 @@ class LatencyText {
     add(unfinished(Unfinished::no_end), one(), many(), " with no end seen");
     add(unfinished(Unfinished::clock), one(), many(), " with a clock that went backwards");
     if (report_.not_recorded.has_phases())
-      print(out_, "{}{}", separator, report_.not_recorded.text({EventKind::begin}));
+      print(text, "{}{}", separator, report_.not_recorded.text({EventKind::begin}));
     if (separator != ", " && !report_.not_recorded.has_phases())
-      out_.add("warning: lower bounds only, as events are missing");
-    print(out_, "\n  counts and totals are at least this high; {} of unknown length are not counted\n", many());
+      text.add("warning: lower bounds only, as events are missing");
+    print(text, "\n  counts and totals are at least this high; {} of unknown length are not counted\n", many());
   }
 
   std::uint64_t unfinished(Unfinished reason) const { return report_.all.unfinished[static_cast<std::size_t>(reason)]; }

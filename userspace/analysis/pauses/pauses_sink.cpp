@@ -44,7 +44,7 @@ void Pauses::summary(const RunSummary& summary, const Registry& registry) {
   dropped_.add(summary);
   own_.summary(summary);
   truncated_ = !summary.complete;
-  lacks_ = lacks_of(summary, registry);
+  lacks_ = lacks_of(with_scheduler_gaps(summary, scheduler_gaps()), registry);
   counts_.rings_missed = summary.rings_missed;
   counts_.words_before = words_overwritten_before(summary, registry);
 }

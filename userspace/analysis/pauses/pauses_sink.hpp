@@ -44,6 +44,7 @@ class Pauses final : public Sink, private PauseConsumer {
   void consume(const Batch& batch, const Registry& registry) override;
   void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
+  std::uint64_t scheduler_gaps() const override { return analyzer_.threads().inconsistent_switches(); }
 
   /// As of now. Refers to this object and the registry: valid until the next call of a non-const function, and as long
   /// as the registry.

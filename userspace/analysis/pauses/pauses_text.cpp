@@ -45,8 +45,10 @@ class PausesText {
     headline();
     const std::size_t shown = groups();
     TextBuffer remarks;
-    warnings(remarks);
-    unfinished(remarks);
+    TextBuffer lines;
+    warnings(lines);
+    unfinished(lines);
+    add_lines(remarks, lines.text());
     if (report_.full) {
       out_.add(remarks.text());
       for (std::size_t i = 0; i < report_.worst.size(); ++i) full_pause(i + 1, *report_.worst[i]);
@@ -147,7 +149,7 @@ class PausesText {
       print(out, ", thread {}", of.tid);
       if (of.role != ThreadRole::unknown) print(out, " ({})", to_string(of.role));
     }
-    print(out, ", at {}\n", WhenOf{of.begin_ns, report_.run_ns, report_.run_realtime_ns});
+    print(out, ", at {}", WhenOf{of.begin_ns, report_.run_ns, report_.run_realtime_ns});
   }
 
   std::string blame(const PauseDetails& of) const {
@@ -156,16 +158,19 @@ class PausesText {
 
   void full_pause(std::size_t rank, const PauseDetails& of) {
     out_.add('\n');
-    print(out_, "#{}  {}  ", rank, Duration{of.duration_ns()});
-    where(out_, of);
+    TextBuffer title;
+    print(title, "#{}  {}  ", rank, Duration{of.duration_ns()});
+    where(title, of);
+    out_.add(folded(title.text(), 0, 4), '\n');
     print(out_, "    blame: {}\n", folded(blame(of), 11, 4));
     add_details(out_, of, report_.run_ns, *report_.stacks);
   }
 
   std::string short_pause(std::string_view rank, const PauseDetails& of) const {
-    TextBuffer out;
-    print(out, "{}{}: ", Duration{of.duration_ns()}, rank);
-    where(out, of);
+    TextBuffer out, title;
+    print(title, "{}{}: ", Duration{of.duration_ns()}, rank);
+    where(title, of);
+    add_line(out, title.text());
     out.add_repeated(' ', indent);
     out.add(folded(blame(of), indent, indent), '\n');
     parts(out, of);
@@ -192,7 +197,7 @@ class PausesText {
     if (of.time.total() != of.time.unknown) add("unknown", of.time.unknown);
     if (line.text().empty() || line.text().find(',') == std::string_view::npos) return;
     out.add_repeated(' ', indent);
-    out.add(line.text(), '\n');
+    out.add(folded(line.text(), indent, indent), '\n');
   }
 
   void warnings(TextBuffer& out) const {
@@ -227,7 +232,7 @@ class PausesText {
     if (!counts.scheduler_seen) {
       out.add("no scheduler events: it is unknown whether threads ran or waited\n");
     } else {
-      add_unknown_time(out, counts.unknown_ns, counts.total_ns, "pauses", report_.not_recorded,
+      add_unknown_time(out, counts.unknown_ns, counts.total_ns, "pauses", report_.not_recorded, report_.lacks,
                        counts.scheduler_dropped);
     }
     add_line(out, why_some_unread(report_.read_programs));

@@ -167,12 +167,7 @@ void add_no_samples(TextBuffer& out, const ProfileReport& report) {
     else if (report.kind == SampleKind::off_cpu)
       text.add("\nhint: a sleep counts when it ends, from 1ms on (--off-cpu TIME)");
   }
-  const std::string_view all = text.text();
-  for (std::size_t begin = 0; begin < all.size();) {
-    const std::size_t end = std::min(all.find('\n', begin), all.size());
-    out.add(std::string_view(folded(all.substr(begin, end - begin), 0, 2)), '\n');
-    begin = end + 1;
-  }
+  add_lines(out, text.text());
   if (report.dropped > 0) print(out, "warning: {} dropped\n", Counted{report.dropped, "sample was", "samples were"});
 }
 

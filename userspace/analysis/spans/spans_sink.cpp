@@ -71,7 +71,7 @@ void Spans::summary(const RunSummary& summary, const Registry& registry) {
   truncated_ = !summary.complete;
   header_.not_recorded.note(summary.events);
   read_ = read_programs_.programs(registry);
-  lacks_ = lacks_of(summary, registry);
+  lacks_ = lacks_of(with_scheduler_gaps(summary, scheduler_gaps()), registry);
   registry_ = &registry;
   finder_.finish(last_ns_);
   for (const auto& [key, domain] : domains_) {

@@ -51,6 +51,7 @@ class Spans final : public Sink, private PauseListener {
   void consume(const Batch& batch, const Registry& registry) override;
   void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
+  std::uint64_t scheduler_gaps() const override { return time_.inconsistent_switches(); }
 
   /// After summary(): the durations of spans, for limits.
   LimitedDurations limited() const;

@@ -282,9 +282,11 @@ class SpansText {
     if (!report_.groups.empty() && !report_.scheduler_seen) {
       text.add("no scheduler events: it is unknown whether threads ran or waited\n");
     } else {
-      add_unknown_time(text, time.unknown, time.total(), "spans", report_.not_recorded);
+      add_unknown_time(text, time.unknown, time.total(), "spans", report_.not_recorded, report_.lacks);
     }
-    if (!text.text().empty()) out_.add('\n', text.text());
+    if (text.text().empty()) return;
+    out_.add('\n');
+    add_lines(out_, text.text());
   }
 
   const SpansReport& report_;

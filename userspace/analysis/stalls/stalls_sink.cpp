@@ -303,7 +303,7 @@ void Stalls::summary(const RunSummary& summary, const Registry& registry) {
   report_.not_recorded = header_.not_recorded;
   report_.not_recorded.note(summary.events);
   report_.read_programs = read_programs_.programs(registry);
-  report_.lacks = lacks_of(summary, registry);
+  report_.lacks = lacks_of(with_scheduler_gaps(summary, scheduler_gaps()), registry);
   report_.min_ns = options_.min_ns;
   report_.top = options_.top;
   report_.full = options_.full;

@@ -46,6 +46,7 @@ class Stalls final : public Sink, private PauseListener, private ThreadObserver,
   void consume(const Batch& batch, const Registry& registry) override;
   void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
+  std::uint64_t scheduler_gaps() const override { return threads_.inconsistent_switches(); }
 
   /// After summary().
   const StallsReport& report() const { return report_; }

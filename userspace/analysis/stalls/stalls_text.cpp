@@ -272,11 +272,13 @@ class StallsText {
       print(text, "{} not followed: too many loops\n", Counted{report_.not_followed, "wait was", "waits were"});
     if (report_.scheduler_seen)
       add_unknown_time(text, report_.unknown_ns, report_.turns_ns, "turns of loops", report_.not_recorded,
-                       report_.scheduler_dropped);
+                       report_.lacks, report_.scheduler_dropped);
     if (report_.scheduler_seen && report_.sample_interval_ns != 0)
       print(text, "main threads were sampled every {}: without BPF (rtev-bpf doctor) nothing better is known\n",
             Duration{report_.sample_interval_ns});
-    if (!text.text().empty()) out_.add('\n', text.text());
+    if (text.text().empty()) return;
+    out_.add('\n');
+    add_lines(out_, text.text());
   }
 
   const StallsReport& report_;

@@ -48,7 +48,7 @@ void Stats::summary(const RunSummary& summary, const Registry& registry) {
   allocators_.summary(summary, registry);
   now_ns_ = std::max(now_ns_, summary.end_ns);
   rings_missed_ = summary.rings_missed;
-  lacks_ = lacks_of(summary, registry);
+  lacks_ = lacks_of(with_scheduler_gaps(summary, scheduler_gaps()), registry);
   truncated_ = !summary.complete;
   not_recorded_.note(summary.events);
   for (const RunSummary::Drop& drop : summary.drops) {

@@ -50,6 +50,7 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   void consume(const Batch& batch, const Registry& registry) override;
   void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
+  std::uint64_t scheduler_gaps() const override { return threads_.inconsistent_switches(); }
 
   /// The stream is complete until then: what goes on lasts at least so long.
   void go_on_until(std::uint64_t time_ns) { now_ns_ = std::max(now_ns_, time_ns); }

@@ -472,6 +472,8 @@ std::string stats_text(StatsReport report, bool full, bool gc_tuning) {
     print(out, "warning: CPU times are lower bounds: the kernel dropped {}\n",
           Counted{report.switches_dropped, "context switch", "context switches"});
   }
+  if (const std::string gaps = scheduler_gaps_text(report.lacks); !gaps.empty())
+    add_line(out, "warning: CPU times are lower bounds, because of " + gaps);
   add_lacks(out, report.lacks);
   if (report.ignored_events > 0) {
     print(out, "warning: too many domains: {} ignored; figures of collections are lower bounds\n",

@@ -30,6 +30,7 @@ class Summary final : public Sink {
   void consume(const Batch& batch, const Registry& registry) override;
   void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
+  std::uint64_t scheduler_gaps() const override { return pauses_.scheduler_gaps(); }
 
   std::string report_text(const Registry& registry);
   /// The three reports, a line each.

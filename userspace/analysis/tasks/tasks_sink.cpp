@@ -269,7 +269,7 @@ void Tasks::summary(const RunSummary& summary, const Registry& registry) {
   report_.not_recorded = header_.not_recorded;
   report_.not_recorded.note(summary.events);
   report_.read_programs = read_programs_.programs(registry);
-  report_.lacks = lacks_of(summary, registry);
+  report_.lacks = lacks_of(with_scheduler_gaps(summary, scheduler_gaps()), registry);
   report_.min_ns = options_.min_ns;
   report_.full = options_.full;
   report_.input = options_.input;

@@ -40,6 +40,7 @@ class Tasks final : public Sink, private PauseListener, private TaskObserver {
   void consume(const Batch& batch, const Registry& registry) override;
   void flush() override {}
   void summary(const RunSummary& summary, const Registry& registry) override;
+  std::uint64_t scheduler_gaps() const override { return time_.inconsistent_switches(); }
 
   /// After summary().
   const TasksReport& report() const { return report_; }

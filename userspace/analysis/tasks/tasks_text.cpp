@@ -343,9 +343,11 @@ class TasksText {
     if (!report_.programs.empty() && !report_.scheduler_seen) {
       text.add("no scheduler events: it is unknown whether threads ran or waited\n");
     } else {
-      add_unknown_time(text, time.unknown, time.total(), "runs", report_.not_recorded);
+      add_unknown_time(text, time.unknown, time.total(), "runs", report_.not_recorded, report_.lacks);
     }
-    if (!text.text().empty()) out_.add('\n', text.text());
+    if (text.text().empty()) return;
+    out_.add('\n');
+    add_lines(out_, text.text());
   }
 
   const TasksReport& report_;

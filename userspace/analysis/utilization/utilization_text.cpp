@@ -29,14 +29,15 @@ std::string length_text(std::uint64_t ns) {
 void add_utilization_line(TextBuffer& out, const std::vector<WindowUtilization>& windows) {
   constexpr std::array<std::uint64_t, 3> shown_ns{10'000'000, 100'000'000, 1'000'000'000};
   std::string_view separator = "pauses left the program at least ";
-  bool is_any = false;
+  TextBuffer line;
   for (const WindowUtilization& window : windows) {
     if (!window.is_known() || std::ranges::find(shown_ns, window.length_ns()) == shown_ns.end()) continue;
-    print(out, "{}{} of any {}", separator, percent(window.least()), length_text(window.length_ns()));
+    print(line, "{}{} of any {}", separator, percent(window.least()), length_text(window.length_ns()));
     separator = ", ";
-    is_any = true;
   }
-  if (is_any) out.add(" (MMU)\n");
+  if (line.text().empty()) return;
+  line.add(" (MMU)");
+  add_line(out, line.text());
 }
 
 void add_utilization_table(TextBuffer& out, const std::vector<WindowUtilization>& windows, std::uint64_t start_ns,

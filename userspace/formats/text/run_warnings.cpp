@@ -249,6 +249,8 @@ class Warnings {
         warn(fmt::format("{} ({}){}", what, counts, names_announcer ? most_announced(total) : ""),
              by_reader ? slow_reader_or(std::string(hint)) : std::string(hint));
     }
+    warn({drops(RunSummary::scheduler_gaps), "gap", "gaps"},
+         " in the scheduler events of threads: what these threads did then is unknown", "");
     // Of a recording that another version made.
     for (const RunSummary::Drop& drop : summary_.drops) {
       if (drop.count > 0 && std::ranges::find(known_, drop.kind) == known_.end())

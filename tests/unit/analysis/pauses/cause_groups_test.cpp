@@ -2,6 +2,11 @@
 // Which pauses are long, and what they have in common.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <ranges>
+
+#include "base/folding.hpp"
 #include "base/text_format.hpp"
 #include "base/utf8.hpp"
 #include "support/files.hpp"
@@ -162,6 +167,13 @@ TEST_F(CauseGroupsTest, GroupsAreBounded) {
   EXPECT_EQ(report.long_pauses.groups.front().worst->duration_ns(), processes * us) << "the longest is never dropped";
 }
 
+std::size_t widest_line(std::string_view text) {
+  std::size_t widest = 0;
+  for (const auto line : std::views::split(text, '\n'))
+    widest = std::max(widest, columns_of(std::string_view(line.begin(), line.end())));
+  return widest;
+}
+
 TEST_F(CauseGroupsTest, TheReportFitsAScreen) {
   for (int i = 0; i < 30; ++i) {
     no_cpu(5'000 * us);
@@ -176,9 +188,16 @@ TEST_F(CauseGroupsTest, TheReportFitsAScreen) {
   report.full = false;
   const std::string text = report_text(report);
   EXPECT_LE(std::ranges::count(text, '\n'), 23) << text;
-  for (std::size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1)
-    EXPECT_LE(columns_of(text.substr(begin, text.find('\n', begin) - begin)), 100u) << text;
+  EXPECT_LE(widest_line(text), 100u) << text;
   EXPECT_EQ(text, golden("analysis/golden/pauses_screen.txt"));
+  // The setting is for the rest of the process.
+  constexpr std::size_t narrow = 60;
+  EXPECT_EXIT(
+      {
+        fit_terminal(narrow);
+        std::_Exit(widest_line(report_text(report)) <= narrow ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -272,7 +272,7 @@ TEST_F(PausesTest, AContradictionMakesTimeUnknownAndIsCounted) {
   EXPECT_THAT(
       pauses->report_text(),
       HasSubstr("warning: what threads did is unknown for 7.00µs of 9.00µs in pauses (78%): the kernel dropped 4\n"
-                "  scheduler events\n"));
+                "  scheduler events; 1 gap in the scheduler events of a thread\n"));
 }
 
 }  // namespace

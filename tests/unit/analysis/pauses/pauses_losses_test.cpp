@@ -197,7 +197,8 @@ TEST_F(PausesTest, WaitsSumUpToTheRunnableTimeAfterAContradiction) {
   EXPECT_EQ(pause.scheduling.competitors()[0].wait.ns, 1'000U);
   EXPECT_EQ(pause.scheduling.unknown_competitors_ns(), 2'000U);
   EXPECT_THAT(pauses->report_text(), HasSubstr("    no CPU    for 2.00µs behind unknown threads\n"));
-  EXPECT_THAT(pauses->report_text(), HasSubstr("what threads did is unknown for 2.00µs of 9.00µs in pauses (22%)\n"));
+  EXPECT_THAT(pauses->report_text(),
+              HasSubstr("warning: what threads did is unknown for 2.00µs of 9.00µs in pauses (22%): 1 gap in the"));
 }
 
 TEST_F(PausesTest, WaitsDoNotExceedWhatWasToldBefore) {

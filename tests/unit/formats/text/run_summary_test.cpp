@@ -7,6 +7,7 @@
 #include <functional>
 #include <iterator>
 
+#include "stream/losses.hpp"
 #include "support/files.hpp"
 #include "unit/stream/world.hpp"
 
@@ -79,6 +80,15 @@ TEST(Summary, TheHeadlineNamesAllThatIsMissing) {
               HasSubstr("in 5.00s; missing: 7 scheduler events, 3 stack samples, 20 stack samples of sleeps and 2 "
                         "other kinds\n"));
   EXPECT_THAT(text, HasSubstr("warning: 20 stack samples of sleeps were dropped: "));
+}
+
+TEST(Summary, GapsThatNobodyCountedAreSaid) {
+  const World world;
+  const std::string text = summary_text(with_scheduler_gaps(quiet_summary(), 2), world.registry, false);
+  EXPECT_THAT(text, HasSubstr("in 5.00s; missing: 2 gaps in the scheduler events of threads\n"));
+  EXPECT_THAT(text, HasSubstr("warning: 2 gaps in the scheduler events of threads: what these threads did then"));
+  EXPECT_EQ(summary_text(with_scheduler_gaps(quiet_summary(), 0), world.registry, false),
+            summary_text(quiet_summary(), world.registry, false));
 }
 
 TEST(Summary, WhatARecordingWithoutItsEndDoesNotHaveIsUnknown) {
