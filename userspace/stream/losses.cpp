@@ -59,6 +59,14 @@ std::vector<Lack> lacks_of(const RunSummary& summary, const Registry& registry) 
   return lacks;
 }
 
+std::string LostWords::text() const {
+  std::string text;
+  if (words > 0) text = fmt::format("{} lost", Counted{words, "ring word was", "ring words were"});
+  if (gaps > 0)
+    text += fmt::format("{}tracing by probes paused {}", text.empty() ? "" : " and ", Counted{gaps, "time", "times"});
+  return text;
+}
+
 bool lacks_events(const std::vector<Lack>& lacks) {
   return std::ranges::find(lacks, Lack::Of::events, &Lack::of) != lacks.end();
 }

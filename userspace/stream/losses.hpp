@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/text_format.hpp"
+#include "stream/records.hpp"
 #include "stream/sink.hpp"
 
 namespace rtev {
@@ -36,6 +38,21 @@ std::string lacks_text(const std::vector<Lack>& lacks);
 
 /// Events, of which counts and sums are lower bounds then.
 bool lacks_events(const std::vector<Lack>& lacks);
+
+/// What the losses of rings add up to.
+struct LostWords {
+  std::uint64_t words = 0;
+  std::uint64_t gaps = 0;  ///< while probes were off: how many words each of them is, is unknown
+
+  void add(const Loss& loss) {
+    words += loss.words;
+    gaps += loss.words == 0 ? 1 : 0;
+  }
+  bool any() const { return words > 0 || gaps > 0; }
+  std::optional<std::uint64_t> known(bool is_unknown) const { return known_count(words, is_unknown || gaps > 0); }
+  /// "3 ring words were lost and tracing by probes paused 2 times".
+  std::string text() const;
+};
 
 /// "3 rings that were not read to their end".
 constexpr Counted rings_missed(std::uint64_t count) {

@@ -406,7 +406,7 @@ function rates() {
           duration(series.paused_ns[i]),
           grouped(series.explicit_calls[i]),
           grouped(series.events[i]),
-          grouped(series.lost_words[i]),
+          known(series.lost_words[i], grouped),
         ]),
     ),
   );

@@ -31,12 +31,12 @@ namespace {
 
 constexpr std::uint64_t ms = 1'000'000;
 
-enum class EventsAre : std::uint8_t { on, off };
+enum class EventsAre : std::uint8_t { on, off, probed };
 
 /// Spans, collections, turns of an event loop and stacks of one thread; of a program with its events off only what the
-/// kernel tells.
+/// kernel tells. Probes are off for a time.
 std::string recording_of_all_kinds(EventsAre events_are = EventsAre::on) {
-  const bool is_on = events_are == EventsAre::on;
+  const bool is_on = events_are != EventsAre::off;
   ProcessInfo info = World::default_info();
   if (!is_on) info.ring = RingState::none;
   World world(std::move(info));
@@ -73,6 +73,10 @@ std::string recording_of_all_kinds(EventsAre events_are = EventsAre::on) {
           .add(begin + ms / 2 + 1, EventKind::counter, counter_minor_allocated, 8000)
           .add(begin + ms, EventKind::end, phase_minor)
           .add(begin + longer, EventKind::user_end, 1);
+      if (events_are == EventsAre::probed && turn == turns / 2)
+        events.add_record(begin + longer + 1, EventKind::lost,
+                          Loss{.words = 0, .from_ns = begin + longer, .to_ns = begin + longer + 1},
+                          static_cast<std::uint16_t>(LossReason::unprobed));
       consume(events);
     }
     Events sample(0);
@@ -454,6 +458,17 @@ void add_nothings(const nlohmann::json& value, const std::string& name, std::set
       found.insert(inner);
     }
   }
+}
+
+TEST(LostRecords, HowMuchAGapOfProbesLosesIsUnknown) {
+  const std::string file = recording_of_all_kinds(EventsAre::probed);
+  for (const auto& [name, report] : reports_of(file)) {
+    std::set<std::string> nothings;
+    add_nothings(report, name, nothings);
+    std::erase_if(nothings, [](const std::string& member) { return !member.ends_with("lost_words"); });
+    EXPECT_THAT(nothings, ::testing::IsEmpty());
+  }
+  expect_none(texts_of(file), {"Nothing was lost", ">all of ", ">nothing<", ",ring,0,words"}, "probes for a time");
 }
 
 TEST(LostRecords, OfAProgramWithItsEventsOffNothingIsZero) {

@@ -284,7 +284,7 @@ DiffSide side_of(const CommonSlices& slices) {
   const RecordedProgram& program = slices.program();
   return {.processes = program.processes,
           .running_ns = running_ns(program),
-          .lost_words = program.lost_words,
+          .lost = program.lost,
           .longest_pause_ns = program.measured[static_cast<std::size_t>(Measured::pauses)].all().max(),
           .lossy_share = slices.lossy_share(),
           .slices = slices.usable().size()};

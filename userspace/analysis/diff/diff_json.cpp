@@ -33,7 +33,7 @@ void add_side(JsonWriter& json, std::string_view key, const std::string& name, c
     json.member("processes", side.processes);
     json.member("running_ns", known_count(side.running_ns, run.not_recorded.has(EventKind::process)));
     json.member("slices", side.slices);
-    json.member("lost_words", known_count(side.lost_words, run.truncated));
+    json.member("lost_words", side.lost.known(run.truncated));
     json.member("lossy_share", run.truncated ? std::nullopt : std::optional(side.lossy_share));
     json.member("longest_pause_ns", known_count(side.longest_pause_ns, run.not_recorded.has_phases()));
   });

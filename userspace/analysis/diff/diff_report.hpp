@@ -63,7 +63,7 @@ struct DiffSetting {
 struct DiffSide {
   std::uint64_t processes = 0;
   std::uint64_t running_ns = 0;  ///< at least one process ran
-  std::uint64_t lost_words = 0;
+  LostWords lost{};
   std::uint64_t longest_pause_ns = 0;
   double lossy_share = 0;  ///< of its slices: those with lost events, which are not compared
   std::size_t slices = 0;  ///< that are compared

@@ -186,6 +186,23 @@ class Report {
     return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
   }
 
+  /// What of a recording the figures are of: all processes of the programs that are in both.
+  void compared(TextBuffer& out, bool is_a) const {
+    const std::vector<DiffProgram>& programs = report_.programs;
+    std::uint64_t processes = 0, longest_ns = 0;
+    for (const DiffProgram& program : programs) {
+      const DiffSide& side = is_a ? program.a : program.b;
+      processes += side.processes;
+      longest_ns = std::max(longest_ns, side.longest_pause_ns);
+    }
+    print(out, ", {}", Counted{processes, "process", "processes"});
+    if (programs.size() > 1)
+      print(out, " of the {} programs in both", programs.size());
+    else if (!(is_a ? report_.only_a : report_.only_b).empty())
+      print(out, " of {}", Escaped{is_a ? programs.front().name_a : programs.front().name_b});
+    if (longest_ns > 0) print(out, ", longest pause {}", Duration{longest_ns});
+  }
+
   void remarks(TextBuffer& out) const {
     for (const auto& [name, run] : {std::pair{"A", &report_.a}, {"B", &report_.b}}) {
       TextBuffer line;
@@ -193,13 +210,7 @@ class Report {
       print(line, ", {}", Duration{run->end_ns - std::min(run->end_ns, run->start_ns)});
       if (report_.a.host != report_.b.host || report_.a.kernel != report_.b.kernel)
         print(line, ", of {} ({})", Escaped{run->host}, Escaped{run->kernel});
-      if (!report_.programs.empty()) {
-        const DiffProgram& program = report_.programs.front();
-        const DiffSide& side = name[0] == 'A' ? program.a : program.b;
-        print(line, ", {}{}", Counted{side.processes, "process", "processes"},
-              report_.programs.size() > 1 ? fmt::format(" of {}", Escaped{program.name_a}) : std::string());
-        if (side.longest_pause_ns > 0) print(line, ", longest pause {}", Duration{side.longest_pause_ns});
-      }
+      if (!report_.programs.empty()) compared(line, name[0] == 'A');
       if (!run->scheduler_seen) line.add(", without scheduler events");
       if (const std::string left_out = run->not_recorded.text(); !left_out.empty()) print(line, "; {}", left_out);
       out.add(folded(line.text(), 0, 2), '\n');
@@ -238,9 +249,9 @@ class Report {
     }
     for (const DiffProgram& program : report_.programs) {
       for (const auto& [name, side] : {std::pair{"A", &program.a}, {"B", &program.b}}) {
-        if (side->lost_words == 0) continue;
-        print(out, "warning: {} lacks {} of {}; {:.0f}% of its time is left out\n", name,
-              Counted{side->lost_words, "ring word", "ring words"}, Escaped{program.name_a}, side->lossy_share * 100);
+        if (!side->lost.any()) continue;
+        print(out, "warning: {} lacks events of {}: {}; {:.0f}% of its time is left out\n", name,
+              Escaped{program.name_a}, side->lost.text(), side->lossy_share * 100);
       }
       if (program.lacks_room)
         print(out, "warning: too many different durations, spans or stacks of {}: some are left out\n",

@@ -12,6 +12,7 @@
 
 #include "analysis/diff/slice_clock.hpp"
 #include "analysis/diff/sliced_distribution.hpp"
+#include "stream/losses.hpp"
 #include "stream/not_recorded.hpp"
 
 namespace rtev {
@@ -87,7 +88,7 @@ struct RecordedProgram {
   std::string name{};
   std::set<std::string> versions{};  ///< of OCaml, some
   std::uint64_t processes = 0;
-  std::uint64_t lost_words = 0;           ///< of rings
+  LostWords lost{};                       ///< of rings
   std::uint64_t fullest_minor_words = 0;  ///< the most that one collection found in the minor heap of a domain
   bool lacks_room = false;                ///< durations were left out
   SlicedSums sums{};

@@ -434,7 +434,7 @@ void RecordedRunSink::on_loss(const DomainLife& life, const Loss& loss) {
   if (!at) return;
   Program& program = at.program();
   const std::uint64_t end_ns = std::min(loss.to_ns, last_ns_);
-  program.record.lost_words += loss.words;
+  program.record.lost.add(loss);
   count(program, SliceSum::lossy_ns, end_ns);
   spread(program, SliceSum::lossy_ns, std::max(loss.from_ns, at.process->begin_ns), end_ns);
   at.domain->spans.clear();

@@ -123,7 +123,7 @@ class Findings {
   /// What --events left out. Findings that need it are not made.
   void left_out() {
     using enum EventKind;
-    std::string what = from_.stats.not_recorded.text({begin, counter, lifecycle, user_unit, process});
+    const std::string what = from_.stats.not_recorded.text({begin, counter, lifecycle, user_unit, process});
     if (what.empty()) return;
     found_.push_back({.score = Score::warning,
                       .section = "method",
@@ -498,7 +498,9 @@ class Findings {
       if (count > 0) lacks.push_back({Lack::Of::events, count, singular, plural});
     };
     note(counts.words_before, "word overwritten before it was read", "words overwritten before they were read");
-    note(counts.unprobed, "gap of probes", "gaps of probes");
+    // The summary counts them, too, if there is one.
+    const bool has_gaps = std::ranges::find(lacks, std::string_view("gap of probes"), &Lack::singular) != lacks.end();
+    note(has_gaps ? 0 : counts.unprobed, "gap of probes", "gaps of probes");
     const auto has = [&](Lack::Of of) { return std::ranges::find(lacks, of, &Lack::of) != lacks.end(); };
     const bool lacks_events = has(Lack::Of::events) || from_.is_cut;
     std::string what = lacks_text(lacks);

@@ -44,7 +44,7 @@ ReportColumn& ReportColumn::operator+=(const ReportColumn& other) {
   longest_arrival_ns = std::max(longest_arrival_ns, other.longest_arrival_ns);
   for (std::uint64_t ReportColumn::* const sum :
        {&ReportColumn::paused_ns, &ReportColumn::sections, &ReportColumn::minor_bytes, &ReportColumn::promoted_bytes,
-        &ReportColumn::explicit_calls, &ReportColumn::events, &ReportColumn::lost_words})
+        &ReportColumn::explicit_calls, &ReportColumn::events, &ReportColumn::lost_words, &ReportColumn::gaps})
     increase(this->*sum, other.*sum);
   return *this;
 }
@@ -68,7 +68,10 @@ void ReportSeries::add(const Event& event, const Batch& batch, const Registry& r
       column.explicit_calls += event.id < ids.explicits.size() && ids.explicits[event.id];
       break;
     case EventKind::lost:
-      if (const auto loss = batch.payload_as<Loss>(event)) increase(column.lost_words, loss->words);
+      if (const auto loss = batch.payload_as<Loss>(event)) {
+        increase(column.lost_words, loss->words);
+        column.gaps += loss->words == 0 ? 1 : 0;
+      }
       return;
     default:
       break;

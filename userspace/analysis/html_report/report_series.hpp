@@ -28,6 +28,7 @@ struct ReportColumn {
   std::uint64_t sections = 0;                        ///< stop-the-world sections that were led
   std::uint64_t longest_arrival_ns = 0;
   std::uint64_t minor_bytes = 0, promoted_bytes = 0, explicit_calls = 0, events = 0, lost_words = 0;
+  std::uint64_t gaps = 0;  ///< while probes were off: how many words were lost in them is unknown
 
   ReportColumn& operator+=(const ReportColumn& other);
   static std::size_t length_index(std::uint64_t ns);

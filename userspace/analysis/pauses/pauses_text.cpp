@@ -218,12 +218,8 @@ class PausesText {
     const Counted incomplete{counts.unfinished[static_cast<std::size_t>(Unfinished::lost)], "pause is", "pauses are"};
     if (says_lacks && incomplete.count > 0) {
       print(out, "{} incomplete, as events are missing\n", incomplete);
-    } else if (!says_lacks && (counts.lost_words > 0 || counts.unprobed > 0)) {
-      out.add("warning: ");
-      if (counts.lost_words > 0) print(out, "{} lost", Counted{counts.lost_words, "ring word was", "ring words were"});
-      if (counts.lost_words > 0 && counts.unprobed > 0) out.add(" and ");
-      if (counts.unprobed > 0) print(out, "tracing by probes paused {}", times(counts.unprobed));
-      print(out, "; {} incomplete, others may be missing\n", incomplete);
+    } else if (const LostWords lost{counts.lost_words, counts.unprobed}; !says_lacks && lost.any()) {
+      print(out, "warning: {}; {} incomplete, others may be missing\n", lost.text(), incomplete);
     }
     if (counts.ignored_events > 0) {
       print(out, "warning: too many domains: {} ignored, with their pauses\n",

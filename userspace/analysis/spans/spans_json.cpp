@@ -56,7 +56,7 @@ std::string spans_json(const SpansReport& report) {
     json.member("pattern", report.pattern);
     json.member("min_ns", report.min_ns);
     json.member("scheduler_seen", report.scheduler_seen);
-    json.member("lost_words", known_count(report.lost_words, report.truncated || report.is_unknown()));
+    json.member("lost_words", report.lost.known(report.truncated || report.is_unknown()));
     json.member("ungrouped", report.ungrouped);
     if (report.is_unknown()) return json.member("spans", std::optional<int>{});
     json.key("spans").array([&] {

@@ -73,7 +73,7 @@ struct SpansReport {
   std::string input{};              ///< a recording as an argument of a shell; empty: none
   bool full = false;                ///< text: more percentiles, all names, more of the slowest spans
   bool scheduler_seen = false;      ///< else all time is unknown
-  std::uint64_t lost_words = 0;     ///< of rings: spans may be missing
+  LostWords lost{};                 ///< of rings: spans may be missing
   std::vector<SpanGroup> groups{};  ///< the one with most time first
   /// None are known, since they were left out, or nothing was read.
   bool is_unknown() const {

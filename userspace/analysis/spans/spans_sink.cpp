@@ -224,7 +224,7 @@ void Spans::on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfin
 }
 
 void Spans::on_loss(const DomainLife& life, const Loss& loss) {
-  lost_words_ += loss.words;
+  lost_.add(loss);
   drop(life, loss.to_ns, Unfinished::lost);
 }
 
@@ -285,7 +285,7 @@ SpansReport Spans::report() const {
                      .input = options_.input,
                      .full = options_.full,
                      .scheduler_seen = time_.switches_seen(),
-                     .lost_words = lost_words_,
+                     .lost = lost_,
                      .ungrouped = ungrouped_,
                      .other_names = {other_names_.begin(), other_names_.end()},
                      .stacks = stacks_};

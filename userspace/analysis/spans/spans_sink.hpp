@@ -111,7 +111,8 @@ class Spans final : public Sink, private PauseListener {
   std::map<DomainKey, Domain> domains_;  ///< with open spans, or a pause
   std::map<GroupKey, SpanGroup> groups_;
   std::set<std::string> other_names_;
-  std::uint64_t ungrouped_ = 0, lost_words_ = 0;
+  std::uint64_t ungrouped_ = 0;
+  LostWords lost_;
   const Registry* registry_ = nullptr;  ///< while events come
   RunHeader header_{};
   std::uint64_t last_ns_ = 0;

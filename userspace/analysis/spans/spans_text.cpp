@@ -266,9 +266,8 @@ class SpansText {
       time += group.time;
     }
     add_lacks(text, report_.lacks);
-    if (report_.lost_words > 0 && !lacks_events(report_.lacks))
-      print(text, "warning: {} lost; spans may be missing\n",
-            Counted{report_.lost_words, "ring word was", "ring words were"});
+    if (report_.lost.any() && !lacks_events(report_.lacks))
+      print(text, "warning: {}; spans may be missing\n", report_.lost.text());
     if (unfinished > 0)
       print(text, "{} of unknown length, in no figure\n", Counted{unfinished, "span was", "spans were"});
     if (below_min > 0) print(text, "{} shorter\n", Counted{below_min, "span was", "spans were"});

@@ -52,7 +52,7 @@ std::string stalls_json(const StallsReport& report) {
     json.member("min_ns", report.min_ns);
     json.member("scheduler_seen", report.scheduler_seen);
     json.member("syscalls_seen", known_flag(report.syscalls_seen, !report.scheduler_seen));
-    json.member("lost_words", known_count(report.lost_words, report.truncated || report.read_programs.is_none()));
+    json.member("lost_words", report.lost.known(report.truncated || report.read_programs.is_none()));
     json.member("sample_interval_ns", report.sample_interval_ns);
     add_sched_dropped(json, "scheduler_dropped", report.scheduler_dropped, report.scheduler_seen, report.truncated);
     json.member("turns_ns", known_count(report.turns_ns, report.is_unknown()));

@@ -72,7 +72,7 @@ struct StallsReport {
   std::string input{};                   ///< a recording as an argument of a shell; empty: none
   bool scheduler_seen = false;           ///< else there are no programs
   bool syscalls_seen = false;            ///< else any sleep counts as a wait for events
-  std::uint64_t lost_words = 0;          ///< of rings: time in the GC, spans and tasks may be missing
+  LostWords lost{};                      ///< of rings: time in the GC, spans and tasks may be missing
   std::uint64_t scheduler_dropped = 0;   ///< events that the kernel's buffers had no room for
   std::uint64_t unknown_ns = 0;          ///< of `turns_ns`: what threads did
   std::uint64_t turns_ns = 0;            ///< all turns

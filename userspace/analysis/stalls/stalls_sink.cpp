@@ -237,7 +237,7 @@ bool Stalls::knows_pauses(std::int32_t pid, std::uint64_t since_ns) const {
 
 void Stalls::on_loss(const DomainLife& life, const Loss& loss) {
   forget(life);
-  report_.lost_words += loss.words;
+  report_.lost.add(loss);
   if (lost_until_.size() < ThreadTracker::Limits{}.threads || lost_until_.contains(life.process))
     lost_until_[life.process] = loss.to_ns;
 }

@@ -262,6 +262,8 @@ class StallsText {
   void remarks() {
     TextBuffer text;
     add_lacks(text, report_.lacks);
+    if (report_.lost.any() && !lacks_events(report_.lacks) && !report_.programs.empty())
+      print(text, "warning: {}: time in the GC, spans and tasks may be missing\n", report_.lost.text());
     if (report_.scheduler_seen && !report_.syscalls_seen && !report_.programs.empty())
       text.add("no system calls are known: any sleep counts as a wait for events\n");
     if (!report_.programs.empty() && report_.not_recorded.has_phases())

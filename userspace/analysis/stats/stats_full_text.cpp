@@ -71,7 +71,7 @@ TextTable word_table(std::string_view first) {
   return table;
 }
 
-void add_word_row(TextTable& table, std::string_view label, const StatsFigures& figures) {
+void add_word_row(TextTable& table, std::string_view label, const StatsFigures& figures, bool truncated) {
   const bool bound = figures.missing.any();
   table.row();
   table.cell(label);
@@ -80,7 +80,7 @@ void add_word_row(TextTable& table, std::string_view label, const StatsFigures& 
   add_number(table, figures.major_words, figures.major_words_lower_bound());
   add_number(table, figures.known_user_events(), bound);
   add_number(table, figures.known_events(), bound);
-  add_number(table, figures.known_lost_words(false), false);
+  add_number(table, figures.known_lost_words(truncated), false);
 }
 
 void add_headline(TextBuffer& out, const ProcessStats& process) {
@@ -145,7 +145,7 @@ void add_buckets(TextBuffer& out, const ProcessStats& process) {
   out.add('\n');
 }
 
-void add_full_process(TextBuffer& out, const ProcessStats& process, std::uint64_t run_ns) {
+void add_full_process(TextBuffer& out, const ProcessStats& process, const StatsReport& report) {
   add_headline(out, process);
   const StatsFigures& figures = process.figures;
   if (process.domain_count() == 0) {
@@ -173,14 +173,14 @@ void add_full_process(TextBuffer& out, const ProcessStats& process, std::uint64_
   TextTable times = time_table("DOMAIN"), words = word_table("DOMAIN");
   for_domains(process, max_domain_rows, [&](std::string_view label, const StatsFigures& row) {
     add_time_row(times, label, row);
-    add_word_row(words, label, row);
+    add_word_row(words, label, row, report.truncated);
   });
   out.add('\n');
   times.write(out);
   out.add('\n');
   words.write(out);
   add_heap(out, process);
-  add_live(out, process.live_words, run_ns);
+  add_live(out, process.live_words, report.run_ns);
   add_user_spans(out, process, 2, SIZE_MAX);
   add_why_bound(out, figures);
 }
@@ -189,7 +189,7 @@ void add_total(TextBuffer& out, const StatsReport& report) {
   out.add("all processes\n");
   TextTable times = time_table(""), words = word_table("");
   add_time_row(times, "", report.total);
-  add_word_row(words, "", report.total);
+  add_word_row(words, "", report.total, report.truncated);
   times.write(out);
   out.add('\n');
   words.write(out);
@@ -202,7 +202,7 @@ void add_sections(TextBuffer& out, const StatsReport& report) {
   const std::size_t shown = std::min(report.processes.size(), max_full_processes);
   for (std::size_t i = 0; i < shown; ++i) {
     out.add('\n');
-    add_full_process(out, report.processes[i], report.run_ns);
+    add_full_process(out, report.processes[i], report);
   }
   if (report.process_count > shown) {
     print(out, "\nand {} more, with less time in the garbage collector\n", Grouped{report.process_count - shown});

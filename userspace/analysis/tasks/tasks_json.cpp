@@ -92,7 +92,7 @@ std::string tasks_json(const TasksReport& report) {
     add_head(json, "tasks", report);
     json.member("min_ns", report.min_ns);
     json.member("scheduler_seen", report.scheduler_seen);
-    json.member("lost_words", known_count(report.lost_words, report.truncated || report.is_unknown()));
+    json.member("lost_words", report.lost.known(report.truncated || report.is_unknown()));
     json.member("not_followed", report.not_followed);
     if (report.is_unknown()) return json.member("programs", std::optional<int>{});
     json.key("programs").array([&] {

@@ -89,7 +89,7 @@ struct TasksReport {
   ReadPrograms read_programs{};
   std::vector<Lack> lacks{};            ///< of the run
   bool scheduler_seen = false;          ///< else the time of runs is unknown
-  std::uint64_t lost_words = 0;         ///< of rings
+  LostWords lost{};                     ///< of rings
   std::uint64_t not_followed = 0;       ///< events of tasks, and programs, that there was no room for
   std::vector<TaskProgram> programs{};  ///< the one with the longest run first
   /// None are known, since user events were left out, or nothing was read.

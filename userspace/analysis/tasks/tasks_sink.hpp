@@ -83,7 +83,7 @@ class Tasks final : public Sink, private PauseListener, private TaskObserver {
   void on_pause_begin(const DomainLife& life, const PhaseBegin& root) override;
   void on_pause_end(const DomainLife& life, const PhaseEnd& root) override;
   void on_pause_dropped(const DomainLife& life, const PhaseEnd& root, Unfinished reason) override;
-  void on_loss(const DomainLife& /*life*/, const Loss& loss) override { report_.lost_words += loss.words; }
+  void on_loss(const DomainLife& /*life*/, const Loss& loss) override { report_.lost.add(loss); }
 
   void on_task_created(ProcessIndex process, const Task& task) override;
   void on_task_runs(ProcessIndex process, const Task& task) override;

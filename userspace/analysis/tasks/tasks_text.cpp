@@ -324,9 +324,8 @@ class TasksText {
   void remarks() {
     TextBuffer text;
     add_lacks(text, report_.lacks);
-    if (report_.lost_words > 0 && !lacks_events(report_.lacks))
-      print(text, "warning: {} lost: it is unknown what tasks did then\n",
-            Counted{report_.lost_words, "ring word was", "ring words were"});
+    if (report_.lost.any() && !lacks_events(report_.lacks))
+      print(text, "warning: {}: it is unknown what tasks did then\n", report_.lost.text());
     if (!report_.programs.empty() && report_.not_recorded.has_phases())
       print(text, "{}: time in the GC is unknown\n", report_.not_recorded.text({EventKind::begin}));
     if (report_.not_followed > 0)

@@ -146,7 +146,10 @@ class ReportData {
       column("promoted_bytes", &ReportColumn::promoted_bytes);
       column("explicit_calls", &ReportColumn::explicit_calls);
       column("events", &ReportColumn::events);
-      column("lost_words", &ReportColumn::lost_words);
+      json_.key("lost_words").array([&] {
+        for (const ReportColumn& column : columns.columns())
+          json_.value(known_count(column.lost_words, column.gaps > 0));
+      });
     });
   }
 

@@ -168,7 +168,7 @@ class ReportHead {
       tile("minor collections", fmt::format("{}{}", phases_bound, Grouped{total.minor_collections}),
            fmt::format("{}", Counted{total.major_cycles, "major cycle", "major cycles"}));
     }
-    const bool is_known = total.of_losses(0, report_.stats.truncated).has_value(),
+    const bool is_known = total.known_lost_words(report_.stats.truncated).has_value(),
                is_all = is_known && report_.stats.not_recorded.selection.empty();
     tile("lost of rings",
          total.lost_words > 0 ? fmt::format("{}", Grouped{total.lost_words})

@@ -305,6 +305,32 @@ TEST_F(DiffTest, Texts) {
   EXPECT_EQ(diff_text(diff(a, b)), golden("analysis/golden/diff_same.txt"));
 }
 
+TEST_F(DiffTest, WhatWasComparedIsSaidOfAllPrograms) {
+  RecordedRun a = record({}), b = record({.seed = 2});
+  for (RecordedRun* const run : {&a, &b}) {
+    RecordedProgram worker = run->programs.front();
+    worker.name = "worker";
+    worker.processes = 3;
+    run->programs.push_back(worker);
+  }
+  EXPECT_THAT(diff_text(compare(a, b, {})),
+              HasSubstr("A: a recording, 20.0s, 4 processes of the 2 programs in both, longest pause"));
+  b.programs.pop_back();
+  const std::string of_one = diff_text(compare(a, b, {}));
+  EXPECT_THAT(of_one, HasSubstr("A: a recording, 20.0s, 1 process of server, longest pause"));
+  EXPECT_THAT(of_one, HasSubstr("B: a recording, 20.0s, 1 process, longest pause")) << "it has no others";
+}
+
+TEST_F(DiffTest, HowMuchAGapOfProbesLosesIsUnknown) {
+  RecordedRun a = record({});
+  a.programs.front().lost.gaps = 2;
+  const DiffReport report = compare(a, record({.seed = 2}), {});
+  const auto program = nlohmann::json::parse(diff_json(report))["programs"][0];
+  EXPECT_EQ(program["a"]["lost_words"], nullptr);
+  EXPECT_EQ(program["b"]["lost_words"], 0);
+  EXPECT_THAT(diff_text(report), HasSubstr("warning: A lacks events of server: tracing by probes paused 2 times;"));
+}
+
 TEST_F(DiffTest, SeveralProgramsFitAScreen) {
   RecordedRun a, b;
   for (int i = 0; i < 9; ++i) {

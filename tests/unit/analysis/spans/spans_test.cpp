@@ -111,8 +111,17 @@ TEST_F(SpansTest, LossesCutSpans) {
   play("100 [1 150 ? 160 ]1 200 [1 210 ]1");
   EXPECT_EQ(group().wall.count(), 1u);
   EXPECT_EQ(group().unfinished, 1u);
-  EXPECT_EQ(spans->report().lost_words, 100u);
+  EXPECT_EQ(spans->report().lost.words, 100u);
   EXPECT_THAT(spans->report_text(), HasSubstr("warning: 100 ring words were lost; spans may be missing\n"));
+}
+
+TEST_F(SpansTest, HowMuchAGapOfProbesLosesIsUnknown) {
+  play("100 [1");
+  feed(Events(world.slot)
+           .add_record(150, EventKind::lost, Loss{.words = 0, .from_ns = 120, .to_ns = 150},
+                       static_cast<std::uint16_t>(LossReason::unprobed)));
+  EXPECT_EQ(nlohmann::json::parse(spans->report_json())["lost_words"], nullptr);
+  EXPECT_THAT(spans->report_text(), HasSubstr("warning: tracing by probes paused 1 time; spans may be missing\n"));
 }
 
 TEST_F(SpansTest, SpansThatAreOpenAtTheEndHaveNoLength) {

@@ -164,7 +164,7 @@ TEST_F(TasksTest, ALossEndsNoRun) {
   const TaskProgram found = program();
   EXPECT_THAT(found.longest, IsEmpty());
   EXPECT_EQ(found.runs.count(), 1u);
-  EXPECT_EQ(report().lost_words, 10u);
+  EXPECT_EQ(report().lost.words, 10u);
   EXPECT_THAT(tasks->report_text(), HasSubstr("10 ring words were lost"));
 }
 
