@@ -295,7 +295,9 @@ int Input::read(Sink& sink, bool for_analysis) {
   const auto end = recording_->replay(selection);
   if (!end) return report(end.error());
   if (const auto& run = selection.missed_run()) {
-    if (!options_.quiet) say(missed_run_message(*run, name_));
+    const Error missed = missed_run_error(*run, name_);
+    if (for_analysis) return report(missed);
+    if (!options_.quiet) say(fmt::format("rtev-bpf: warning: {}\nhint: {}\n", missed.message(), missed.hint));
     return exit_ok;
   }
   const ProcessOptions unmatched{.pids = selection.unmatched_pids(), .names = selection.unmatched_globs()};

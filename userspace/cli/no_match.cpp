@@ -162,7 +162,7 @@ std::string no_thread_message(const SeenThreads& seen) {
                      present.empty() ? "it has no events" : fmt::format("it has {}", fmt::join(present, "; ")));
 }
 
-std::string missed_run_message(const RunSpan& run, const std::string& subject) {
+Error missed_run_error(const RunSpan& run, const std::string& subject) {
   const std::uint64_t length_ns = run.end_ns - std::min(run.end_ns, run.start_ns);
   TextBuffer range;
   if (run.start_realtime_ns != 0) {
@@ -171,8 +171,10 @@ std::string missed_run_message(const RunSpan& run, const std::string& subject) {
     add_time_of_day(range, run.start_realtime_ns + length_ns);
     range.add(", ");
   }
-  return fmt::format("rtev-bpf: warning: nothing of {} is in the selected time\nhint: it has {}0s to {}\n",
-                     escaped(subject), range.text(), Duration{length_ns});
+  return {.what = "nothing to show of",
+          .subject = subject,
+          .why = fmt::format("it has {}0s to {}, none of it in the selected time", range.text(), Duration{length_ns}),
+          .hint = "--from, --to, --around and -d select the time"};
 }
 
 std::string no_event_message(const EventFilter& filter) {

@@ -41,7 +41,7 @@ std::string not_looked_at_message(const ProcessOptions& options);
 std::string no_thread_message(const SeenThreads& seen);
 
 /// After a recording, of which nothing is in the time of --from, --to or --around.
-std::string missed_run_message(const RunSpan& run, const std::string& subject);
+Error missed_run_error(const RunSpan& run, const std::string& subject);
 
 /// After the stream, if a word of --events matched none of its events; else empty.
 std::string no_event_message(const EventFilter& filter);

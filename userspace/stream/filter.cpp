@@ -270,7 +270,10 @@ void Selection::summary(const RunSummary& summary, const Registry& registry) {
   RunSummary selected = all_processes() && options_.window.is_whole() ? summary : counted(summary);
   if (!options_.window.is_whole()) selected.own_cpu_ns = 0;  // of the whole run: unknown
   run_.end_ns = summary.end_ns;
-  if (bounds_.begin_ns > run_.end_ns || bounds_.end_ns < run_.start_ns) missed_run_ = run_;
+  if (bounds_.begin_ns > run_.end_ns || bounds_.end_ns < run_.start_ns) {
+    missed_run_ = run_;
+    if (options_.for_analysis) return;
+  }
   if (is_empty() && !missed_run_) return;
   selected.start_ns = std::max(selected.start_ns, bounds_.begin_ns);
   selected.end_ns = std::min(selected.end_ns, bounds_.end_ns);

@@ -109,7 +109,7 @@ struct SelectionOptions {
   std::vector<std::string> name_globs{};  ///< of -n: see base/name_globs.hpp
   Window window{};
   /// For an analysis: also scheduler events of all other threads, which had the CPUs, and which processes there were
-  /// before the window.
+  /// before the window. Without a summary, and so without a report, if there is a missed_run().
   bool for_analysis = false;
 };
 

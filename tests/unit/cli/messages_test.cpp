@@ -185,10 +185,10 @@ TEST(Messages, NameDomainsAndThreadsThatAreMissing) {
 }
 
 TEST(Messages, SayWhenARecordingIs) {
-  EXPECT_EQ(missed_run_message({.start_ns = 5, .end_ns = 5'000'000'005, .start_realtime_ns = 0}, "t.fxt"),
-            "rtev-bpf: warning: nothing of t.fxt is in the selected time\nhint: it has 0s to 5.00s\n");
-  EXPECT_THAT(missed_run_message({.start_ns = 5, .end_ns = 5'000'000'005, .start_realtime_ns = 1}, "t.fxt"),
-              testing::ContainsRegex("hint: it has [0-9:]+:00.000000 to [0-9:]+:05.000000, 0s to 5.00s\n"));
+  EXPECT_EQ(missed_run_error({.start_ns = 5, .end_ns = 5'000'000'005, .start_realtime_ns = 0}, "t.fxt").message(),
+            "nothing to show of t.fxt: it has 0s to 5.00s, none of it in the selected time");
+  EXPECT_THAT(missed_run_error({.start_ns = 5, .end_ns = 5'000'000'005, .start_realtime_ns = 1}, "t.fxt").why,
+              testing::ContainsRegex("it has [0-9:]+:00.000000 to [0-9:]+:05.000000, 0s to 5.00s"));
 }
 
 }  // namespace

@@ -363,6 +363,10 @@ TEST_F(SelectionTest, TellsWhetherTheWindowMissesTheRun) {
   EXPECT_EQ(missed_run->start_ns, 100u);
   EXPECT_EQ(missed_run->end_ns, 200u);
   EXPECT_TRUE(misses({.around = TimePoint{.time = 1s}}));
+  const int before = collector.summaries;
+  select({.window = {.from = TimePoint{.time = 101ns}}, .for_analysis = true});
+  EXPECT_TRUE(missed_run);
+  EXPECT_EQ(collector.summaries, before) << "an analysis would report of nothing";
   EXPECT_FALSE(misses({.to = TimePoint{.time = 0ns}}));
   EXPECT_FALSE(misses({}));
 }
