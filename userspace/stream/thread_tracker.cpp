@@ -72,7 +72,6 @@ void ThreadTracker::add(std::uint64_t time_ns, const SchedSwitch& change) {
 }
 
 void ThreadTracker::add(std::uint64_t time_ns, const Wakeup& wakeup) {
-  wakeups_seen_ = true;
   if (!wakeup.woken.tracked || is_blind(time_ns)) return;
   ThreadEntry* const thread = find_or_track(wakeup.woken, time_ns);
   if (!thread || time_ns < thread->interval.begin_ns || thread->interval.state == ThreadState::runnable) return;
@@ -175,7 +174,7 @@ void ThreadTracker::enter(std::uint64_t time_ns, const SchedSwitch& change, bool
     ends.accounted_from_ns = thread->accounted_ns;
     ends.woken_by = thread->woken_early;
   }
-  if (ends.state == ThreadState::on_cpu || (is_blocked(ends.state) && wakeups_seen_)) contradict(*thread);
+  if (ends.state == ThreadState::on_cpu) contradict(*thread);
   if (ends.woken_by) ends.cpu = cpu_number(change.cpu);
   thread->woken_early.reset();
   begin_interval(*thread, time_ns, ThreadState::on_cpu, cpu_number(change.cpu));
@@ -200,6 +199,14 @@ void ThreadTracker::lose(std::uint64_t from_ns, std::uint64_t to_ns) {
     if (thread.interval.state == ThreadState::unknown || thread.interval.begin_ns > to_ns) continue;
     begin_interval(thread, from_ns, ThreadState::unknown);
   }
+}
+
+bool ThreadTracker::has_lost(std::int32_t tid, std::uint64_t since_ns) const {
+  if (blind_until_ns_ == 0) return false;
+  if (blind_until_ns_ >= since_ns) return true;
+  const auto found = threads_.find(tid);
+  return found != threads_.end() && found->second.interval.state == ThreadState::unknown &&
+         is_blind(found->second.interval.begin_ns);
 }
 
 void ThreadTracker::forget_process(std::int32_t pid, std::uint64_t time_ns) {

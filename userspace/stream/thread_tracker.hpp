@@ -37,9 +37,9 @@ class ThreadObserver {
 
 /// A fold over the scheduler events of the stream. Intervals, times and domains are known for threads of traced
 /// processes; who is on a cpu for all threads, as far as their switches are in the stream. Time that scheduler events
-/// do not account for (none seen yet, or inconsistent ones as some were dropped) is unknown; where no wakeup is ever
-/// seen (wakeups are not traced), a thread is blocked until it runs again. An event that is older than the last one of
-/// its thread changes nothing. Memory is bounded. One thread.
+/// do not account for (none seen yet, or inconsistent ones as some were dropped) is unknown; where no wakeup is seen, a
+/// thread is blocked until it runs again. An event that is older than the last one of its thread changes nothing.
+/// Memory is bounded. One thread.
 class ThreadTracker {
  public:
   struct Limits {
@@ -60,6 +60,8 @@ class ThreadTracker {
   /// Scheduler events from the first of these times to the last may be missing. The states of threads are unknown then,
   /// whatever events of theirs are seen; and afterwards, until the next event of the thread.
   void lose(std::uint64_t from_ns, std::uint64_t to_ns);
+  /// Whether that is so of a thread at some time since `since_ns`.
+  bool has_lost(std::int32_t tid, std::uint64_t since_ns) const;
   void forget_process(std::int32_t pid, std::uint64_t time_ns);
   void forget_thread(std::int32_t tid, std::uint64_t time_ns);
   /// A process ended or goes on with another program, but its threads go on for now: which domains they run is unknown.
@@ -164,7 +166,6 @@ class ThreadTracker {
   DomainThreads domains_;
   std::uint64_t last_serial_ = 0;
   std::uint64_t inconsistent_ = 0;
-  bool wakeups_seen_ = false;
   bool sees_all_ = false;
   std::uint64_t blind_from_ns_ = 0;  ///< events may be missing in this time: those that are there prove nothing
   std::uint64_t blind_until_ns_ = 0;

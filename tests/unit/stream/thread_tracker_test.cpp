@@ -140,17 +140,9 @@ TEST(ThreadTracker, WhatWasToldStands) {
   EXPECT_EQ(ThreadTracker::between(a, c), (TimeSplit{.on_cpu = 50, .unknown = 50}));
 }
 
-TEST(ThreadTracker, AWakeupThatIsMissingMakesTheSleepUnknown) {
+TEST(ThreadTracker, WithoutItsWakeupAThreadSleepsUntilItRuns) {
   ThreadTracker time;
   time.add(90, wakes(sibling));
-  time.add(100, enters(worker));
-  time.add(110, leaves(worker, LeftState::sleeping));
-  time.add(150, enters(worker));
-  EXPECT_EQ(time.at(101, 150).since_0, (TimeSplit{.on_cpu = 10, .unknown = 100 + 40}));
-}
-
-TEST(ThreadTracker, WithoutAnyWakeupAThreadSleepsUntilItRuns) {
-  ThreadTracker time;
   time.add(100, enters(worker));
   time.add(110, leaves(worker, LeftState::sleeping));
   time.add(150, enters(worker));

@@ -99,7 +99,7 @@ class Sentence {
     const PhaseTree::Node* const busiest = busiest_phase(pause_, Barriers::counted);
     if (seen_ != SwitchesSeen::none || !busiest) {
       print(out_, "unknown for {}: {}{}", share(),
-            seen_ != SwitchesSeen::none ? "scheduler events are missing" : "no scheduler events", in_busiest_phase());
+            seen_ != SwitchesSeen::none ? unknown_reason(blame_.why) : "no scheduler events", in_busiest_phase());
     } else {
       print(out_, "was in {} for {}, without the phases inside", PhaseName{pause_.domain.family, busiest->phase},
             share(busiest->own_ns));
@@ -225,6 +225,8 @@ class Sentence {
         where(activity.stacks, SampleKind::on_cpu);
         break;
       case Why::none:
+      case Why::late_events:
+      case Why::lost_events:
       case Why::unknown:
         out_.add("; what its thread did until then is unknown");
         break;
@@ -263,7 +265,7 @@ class Sentence {
   void uncertainties() {
     const StwSection& section = *blame_.part->section;
     if (!section.lost_domains.empty()) {
-      print(out_, "; words of the ring of domain {}", section.lost_domains.front());
+      print(out_, "; events of domain {}", section.lost_domains.front());
       if (section.lost_domains.size() > 1) print(out_, " and {} more", section.lost_domains.size() - 1);
       out_.add(" were lost, so another may have been later");
     } else if (section.unnamed > 0) {
@@ -287,8 +289,15 @@ std::string_view to_string(Cause cause) {
 }
 
 std::string_view to_string(Why why) {
-  static constexpr std::string_view names[]{"none", "no_cpu", "backup_thread", "blocked", "leader", "ran", "unknown"};
+  static constexpr std::string_view names[]{"none", "no_cpu",      "backup_thread", "blocked", "leader",
+                                            "ran",  "late_events", "lost_events",   "unknown"};
   return name_at(names, why);
+}
+
+std::string_view unknown_reason(Why why) {
+  if (why == Why::late_events) return "runtime events came late";
+  if (why == Why::lost_events) return "scheduler events were lost";
+  return "no scheduler event says what its thread did";
 }
 
 const PhaseTree::Node* busiest_phase(const PauseDetails& pause, Barriers barriers) {
@@ -316,6 +325,8 @@ Blame blame_of(const PauseDetails& pause) {
                          Blame{.cause = Cause::work, .ns = pause.besides.on_cpu},
                          Blame{.cause = Cause::unknown, .ns = pause.besides.unknown}};
   Blame blame = *std::ranges::max_element(parts, {}, &Blame::ns);
+  if (blame.cause == Cause::unknown && pause.unknown_as != PauseDetails::UnknownAs::none)
+    blame.why = pause.unknown_as == PauseDetails::UnknownAs::late ? Why::late_events : Why::lost_events;
   if (pause.sections.empty()) return blame;
   if (blame.cause == Cause::late_domain) {
     blame.part = &*std::ranges::max_element(pause.sections, {}, &PauseSection::start_wait_ns);

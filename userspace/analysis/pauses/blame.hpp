@@ -23,14 +23,16 @@ enum class Cause : std::uint8_t {
 };
 std::string_view to_string(Cause cause);
 
-/// Why another domain was late or slow.
+/// Why another domain was late or slow, or what a thread did is unknown.
 enum class Why : std::uint8_t {
-  none,           ///< there is no other domain
+  none,           ///< neither, or no evidence
   no_cpu,         ///< its thread could run, but others had the cpu
   backup_thread,  ///< it was in a blocking section: its backup thread had to take part for it
   blocked,        ///< its thread was blocked
   leader,         ///< it leads the section itself, and took long to ask the others
   ran,            ///< its thread was on a cpu: a long way to a safepoint, or much work
+  late_events,    ///< of Cause::unknown: runtime events of the pause came late
+  lost_events,    ///< of Cause::unknown: scheduler events were lost
   unknown,
 };
 std::string_view to_string(Why why);
@@ -53,6 +55,9 @@ enum class Barriers : std::uint8_t { left_out, counted };
 const PhaseTree::Node* busiest_phase(const PauseDetails& pause, Barriers barriers);
 /// The same; null unless it has half of the pause.
 const PhaseTree::Node* main_phase(const PauseDetails& pause, Barriers barriers);
+
+/// Of Cause::unknown, where there are scheduler events.
+std::string_view unknown_reason(Why why);
 
 /// Refers to the pause.
 Blame blame_of(const PauseDetails& pause);

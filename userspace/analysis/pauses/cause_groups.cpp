@@ -64,6 +64,8 @@ std::string_view late_reason(Why why, bool slow) {
     case Why::ran:
       return slow ? ": it had most to do" : ": it ran on to its next safepoint";
     case Why::none:
+    case Why::late_events:
+    case Why::lost_events:
     case Why::unknown:
       break;
   }
@@ -111,7 +113,7 @@ void append(TextBuffer& out, const CauseName& name) {
         break;
       }
       out.add("unknown");
-      if (name.seen != SwitchesSeen::none) out.add(": scheduler events are missing");
+      if (name.seen != SwitchesSeen::none) out.add(": ", unknown_reason(key.why));
       if (key.phase) print(out, ", most of it in {}", PhaseName{name.group.worst->domain.family, *key.phase});
       break;
   }

@@ -115,6 +115,7 @@ void PauseAnalyzer::on_pause_begin(const DomainLife& life, const PhaseBegin& roo
                                     .task = tasks_.running_name(life.process, life.domain),
                                     .phases = PhaseTree(nodes)},
                        threads_.at(domain.tid, root.time_ns));
+  domain.pause->begins_lost = threads_.has_lost(domain.tid, root.time_ns);
   if (domain.tid != 0 && by_tid_.count(domain.tid) < max_pauses_of_thread) by_tid_.emplace(domain.tid, &*domain.pause);
   consumer_.on_pause_begun(life, root.time_ns);
 }
@@ -134,7 +135,10 @@ void PauseAnalyzer::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
     own.pause_ns = root.end_ns - root.begin_ns;
     own.pause_time = time;
   }
+  const bool has_lost = pause.begins_lost || threads_.has_lost(tid, root.begin_ns);
   PauseDetails details = std::move(pause).finish(root, time, threads_.role(tid));
+  if (time.unknown > 0 && scheduler_seen_ && (root.late || has_lost))
+    details.unknown_as = root.late ? PauseDetails::UnknownAs::late : PauseDetails::UnknownAs::lost;
   const auto stacks_of = [&](std::int32_t thread) { return samples_.between(thread, root.begin_ns, root.end_ns); };
   if (scheduler_seen_ || life.domain != 0) {
     details.stacks = stacks_of(tid);

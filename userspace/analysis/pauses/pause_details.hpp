@@ -103,6 +103,10 @@ struct PauseDetails {
 
   PhaseTree phases{};
   TimeSplit time{};  ///< its total() is the duration
+  /// Why not all of it is known, although there are scheduler events: runtime events of the pause came late, or
+  /// scheduler events were lost.
+  enum class UnknownAs : std::uint8_t { none, late, lost };
+  UnknownAs unknown_as = UnknownAs::none;
   /// time.blocked() by what for.
   struct Blocked {
     std::uint64_t barrier = 0;  ///< in a barrier where domains wait for each other
@@ -131,6 +135,7 @@ struct PauseDetails {
 struct OpenPause {
   PauseDetails details;
   ThreadTracker::Snapshot begin;  ///< the times of its thread up to the pause
+  bool begins_lost = false;       ///< scheduler events were lost: what its thread did when it began is unknown
   TimeSplit in_sections{};        ///< what its thread did in stop-the-world sections
   TimeSplit in_barriers{};        ///< and in their barriers
   TimeSplit start_wait{};         ///< and while it waited for domains to arrive

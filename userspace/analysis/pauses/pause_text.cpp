@@ -119,7 +119,7 @@ class Details {
   void uncertainties(const PauseDetails& of) {
     if (of.late) out_.add("    warning: its events arrived late; its scheduling is uncertain\n");
     if (!of.lost_domains.empty())
-      print(out_, "    warning: words were lost in the rings of other domains: {}\n", fmt::join(of.lost_domains, " "));
+      print(out_, "    warning: events of other domains were lost: {}\n", fmt::join(of.lost_domains, " "));
   }
 
   void phases(const PauseDetails& of) {
@@ -201,7 +201,7 @@ class Details {
     if (skipped + section.unnamed > 0)
       print(out_, "    and about {} more that arrived earlier\n", Grouped{skipped + section.unnamed});
     if (!section.lost_domains.empty())
-      print(out_, "    warning: words were lost in the rings of domains: {}\n", fmt::join(section.lost_domains, " "));
+      print(out_, "    warning: events of domains were lost: {}\n", fmt::join(section.lost_domains, " "));
   }
 
   static void participant(TextTable& table, const PauseDetails& of, const StwSection& section, const StwDomain& domain,

@@ -239,7 +239,8 @@ class PausesText {
     if (report_.full || report_.unfinished.empty()) return;
     std::uint64_t count = 0;
     for (const std::uint64_t of_reason : report_.counts.unfinished) count += of_reason;
-    print(out, "{} of unknown length, in no figure\n", Counted{count, "pause was", "pauses were"});
+    print(out, "{} of unknown length and {} not counted here\n", Counted{count, "pause was", "pauses were"},
+          count == 1 ? "is" : "are");
   }
 
   void list_unfinished() {
@@ -256,8 +257,8 @@ class PausesText {
 
   static std::string_view reason_text(Unfinished reason, bool truncated) {
     switch (reason) {
-      case Unfinished::lost:
-        return "words of its ring were lost during it";
+      case Unfinished::lost:  // in a ring, or while its program was not probed
+        return "events of its domain were lost during it";
       case Unfinished::no_end:
         return "its end was not seen";
       case Unfinished::clock:

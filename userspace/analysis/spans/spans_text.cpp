@@ -269,7 +269,8 @@ class SpansText {
     if (report_.lost.any() && !lacks_events(report_.lacks))
       print(text, "warning: {}; spans may be missing\n", report_.lost.text());
     if (unfinished > 0)
-      print(text, "{} of unknown length, in no figure\n", Counted{unfinished, "span was", "spans were"});
+      print(text, "{} of unknown length and {} not counted here\n", Counted{unfinished, "span was", "spans were"},
+            unfinished == 1 ? "is" : "are");
     if (below_min > 0) print(text, "{} shorter\n", Counted{below_min, "span was", "spans were"});
     if (report_.ungrouped > 0)
       print(text, "{} not counted: too many names\n", Counted{report_.ungrouped, "span was", "spans were"});

@@ -241,8 +241,8 @@ TEST_F(PausesBlame, WithoutSchedulerEventsNothingIsGuessed) {
   EXPECT_EQ(pause.tid, 0);  // scheduler events are there, but none of this domain
   EXPECT_EQ(pause.time, (TimeSplit{.unknown = 10'000}));
   EXPECT_THAT(blame(),
-              HasSubstr("unknown for 10.0µs of 10.0µs (100%): scheduler events are missing, most of the pause in "
-                        "major_slice (8.00µs"));
+              HasSubstr("unknown for 10.0µs of 10.0µs (100%): no scheduler event says what its thread did, most of "
+                        "the pause in major_slice (8.00µs"));
 }
 
 TEST_F(PausesTest, WithTheSchedulerOffThatIsSaid) {

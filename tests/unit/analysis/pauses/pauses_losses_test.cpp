@@ -37,8 +37,8 @@ TEST_F(PausesLosses, APauseThatWordsWereLostInHasNoLength) {
   EXPECT_EQ(pauses->report().unfinished[0].comm, "server");
   const std::string text = pauses->report_text();
   EXPECT_THAT(text, HasSubstr("warning: 100 ring words were lost; 1 pause is incomplete, others may be missing"));
-  EXPECT_THAT(text, HasSubstr("at most     6.00µs  server/4242 domain 0, major, at 0.000000999 s: words of its "
-                              "ring were lost during it"));
+  EXPECT_THAT(text, HasSubstr("at most     6.00µs  server/4242 domain 0, major, at 0.000000999 s: events of "
+                              "its domain were lost during it"));
 }
 
 TEST_F(PausesLosses, APauseThatWasNotProbedToItsEndHasNoLength) {
@@ -73,7 +73,7 @@ TEST_F(PausesLosses, LossesOfAnotherDomainDuringASectionAreSaid) {
   EXPECT_THAT(pause.lost_domains, ElementsAre(1));
   EXPECT_THAT(pause.sections.at(0).section->lost_domains, ElementsAre(1));
   EXPECT_EQ(pause.time.total(), 8'000U);
-  EXPECT_THAT(pauses->report_text(), HasSubstr("warning: words were lost in the rings of other domains: 1\n"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("warning: events of other domains were lost: 1\n"));
 }
 
 TEST_F(PausesLosses, LossesThatShowAfterThePauseAreSaidOfItToo) {
@@ -85,7 +85,7 @@ TEST_F(PausesLosses, LossesThatShowAfterThePauseAreSaidOfItToo) {
   const PauseDetails& pause = only();
   EXPECT_THAT(pause.lost_domains, ElementsAre(1));
   EXPECT_THAT(pause.sections.at(0).section->lost_domains, ElementsAre(1));
-  EXPECT_THAT(pauses->report_text(), HasSubstr("warning: words were lost in the rings of domains: 1\n"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("warning: events of domains were lost: 1\n"));
 }
 
 TEST_F(PausesLosses, WhatThreadsDidWhereSchedulerEventsWereDroppedIsNotKnown) {
@@ -102,8 +102,36 @@ TEST_F(PausesLosses, WhatThreadsDidWhereSchedulerEventsWereDroppedIsNotKnown) {
   EXPECT_EQ(report.worst[1]->time.on_cpu, 200U);
   EXPECT_EQ(report.counts.scheduler_dropped, 7U) << "though no summary says so";
   EXPECT_EQ(report.counts.scheduler_contradictions, 0U);
-  EXPECT_THAT(pauses->report_text(), HasSubstr("unknown"));
-  EXPECT_THAT(blame(), HasSubstr("unknown"));
+  for (const PauseDetails* const pause : report.worst)
+    EXPECT_EQ(pause->unknown_as, PauseDetails::UnknownAs::lost) << "until the next event of the thread";
+  EXPECT_THAT(blame(), HasSubstr("unknown for 1.50µs of 2.50µs (60%): scheduler events were lost"));
+  const auto json = nlohmann::json::parse(pauses->report_json());
+  EXPECT_EQ(json["pauses"][0]["blame"]["why"], "lost_events");
+  EXPECT_EQ(json["groups"][0]["why"], "lost_events");
+}
+
+TEST_F(PausesLosses, APauseThatGoesOnAtTheEndIsNotCounted) {
+  pauses = std::make_unique<Pauses>(PausesOptions{});
+  pauses->header({.version = "1.2", .start_ns = 1});
+  pauses->consume(Events(world.slot).add(1'000, EventKind::begin, phase_major).batch(), world.registry);
+  pauses->summary({.end_ns = 5'000}, world.registry);
+  EXPECT_THAT(pauses->report_text(), HasSubstr("1 pause was of unknown length and is not counted here\n"));
+}
+
+TEST_F(PausesLosses, OfLatePausesItIsSaidThatTheyCameLate) {
+  pauses = std::make_unique<Pauses>(PausesOptions{});
+  pauses->header({.version = "1.2", .start_ns = 1});
+  Events events(world.slot);
+  events.add_record(20'000, EventKind::sched_switch, leaves(main_thread(), LeftState::preempted))
+      .add_record(20'500, EventKind::sched_switch, enters(main_thread()))
+      .add(15'000, EventKind::begin, phase_major)
+      .late()
+      .add(18'000, EventKind::end, phase_major)
+      .late();
+  pauses->consume(events.batch(), world.registry);
+  pauses->summary({}, world.registry);
+  EXPECT_THAT(blame(), HasSubstr("unknown for 3.00µs of 3.00µs (100%): runtime events came late"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("1 × unknown: runtime events came late"));
 }
 
 TEST_F(PausesLosses, LossesAtOtherTimesDoNotMatter) {
