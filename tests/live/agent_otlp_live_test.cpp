@@ -150,7 +150,9 @@ TEST_F(AgentOtlpLive, FiguresAreThoseOfARecordingOfTheSameTime) {
   EXPECT_NEAR(pauses.sum, latency.at("total_ns").get<double>() / 1e9, 1e-9);
   // Buckets are 9 % wide, those of `latency` 1 %.
   for (const auto& [quantile, percentile] : {std::pair{0.5, "50"}, {0.9, "90"}, {0.99, "99"}}) {
-    const double expected = latency.at("percentiles_ns").at(percentile).get<double>() / 1e9;
+    const Json& length = latency.at("percentiles_ns").at(percentile);
+    if (length.is_null()) continue;  // there were too few pauses
+    const double expected = length.get<double>() / 1e9;
     EXPECT_GT(pauses.quantile(quantile), expected / 1.02) << quantile;
     EXPECT_LT(pauses.quantile(quantile), expected * 1.11) << quantile;
   }
@@ -178,7 +180,9 @@ TEST_F(AgentOtlpLive, AServerThatTakesThemAnswersPromQl) {
   EXPECT_EQ(sum("ocaml_ring_lost_words_total"), 0);
   // Buckets are 9 % wide, and the server has 18 in each power of ten.
   for (const auto& [quantile, percentile] : {std::pair{"0.5", "50"}, {"0.9", "90"}, {"0.99", "99"}}) {
-    const double expected = latency.at("percentiles_ns").at(percentile).get<double>() / 1e9;
+    const Json& length = latency.at("percentiles_ns").at(percentile);
+    if (length.is_null()) continue;  // there were too few pauses
+    const double expected = length.get<double>() / 1e9;
     const double found = server
                              .value(std::string("histogram_quantile(") + quantile +
                                     ", sum by (vmrange) (ocaml_gc_pause_duration_seconds_bucket{group=\"otlp-busy\"}))")

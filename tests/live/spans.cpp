@@ -117,6 +117,12 @@ std::string difference(const Json& distribution, std::vector<std::uint64_t> leng
   compare("max_ns", distribution.at("max_ns"), static_cast<double>(lengths.back()), 0);
   for (const auto& [name, value] : distribution.at("percentiles_ns").items()) {
     const auto rank = static_cast<std::size_t>(std::floor(std::stod(name) / 100 * count + 0.5));
+    if (value.is_null()) {  // of too few there is none
+      const double percentile = std::stod(name);
+      if (percentile >= 100 || count * std::min(percentile, 100 - percentile) / 100 > 1)
+        text << "percentile " << name << " is null; ";
+      continue;
+    }
     const auto exact = static_cast<double>(lengths[std::clamp<std::size_t>(rank, 1, lengths.size()) - 1]);
     compare("percentile " + name, value, exact, exact / 1000);
   }

@@ -122,6 +122,13 @@ void add_unknown_time(TextBuffer& out, std::uint64_t unknown_ns, std::uint64_t w
                             Percent{unknown_ns, whole_ns}, why.empty() ? "" : ": ", why));
 }
 
+std::string usual_text(const Histogram& durations) {
+  std::string text;
+  if (const auto ns = durations.known_percentile(50)) text += fmt::format("half up to {}, ", Duration{*ns});
+  if (const auto ns = durations.known_percentile(99)) text += fmt::format("1 in 100 over {}, ", Duration{*ns});
+  return text;
+}
+
 void append(TextBuffer& out, const Percent& percent) {
   const auto& [part, of] = percent;
   if (of == 0 || part == 0) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/cpu_history.hpp"
+#include "analysis/latency/histogram.hpp"
 #include "base/text_format.hpp"
 #include "rtev/names.hpp"
 #include "stream/losses.hpp"
@@ -108,6 +109,9 @@ void add_unknown_time(TextBuffer& out, std::uint64_t unknown_ns, std::uint64_t w
 constexpr std::string_view at_least(bool is_bound) {
   return is_bound ? "at least " : "";
 }
+
+/// "half up to 1ms, 1 in 100 over 3ms, ": as far as there are so many durations.
+std::string usual_text(const Histogram& durations);
 
 inline Counted times(std::uint64_t count) {
   return {count, "time", "times"};

@@ -33,9 +33,10 @@ void TextTable::cell(std::uint64_t number, bool marked) {
   cell(text.text(), marked);
 }
 
-void TextTable::duration(std::uint64_t ns) {
+void TextTable::duration(const std::optional<std::uint64_t>& ns) {
+  if (!ns) return cell("-");
   TextBuffer text;
-  add_duration(text, ns);
+  add_duration(text, *ns);
   cell(text.text());
 }
 

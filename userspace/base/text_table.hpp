@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +28,7 @@ class TextTable {
   void row();
   void cell(std::string_view text = {}, bool marked = false);  ///< `marked`: followed by a +
   void cell(std::uint64_t number, bool marked = false);        ///< with a comma between thousands
-  void duration(std::uint64_t ns);
+  void duration(const std::optional<std::uint64_t>& ns);       ///< "-" if it is unknown
   /// Text two blanks after the last cell of the row.
   void remark(std::string_view text);
   /// A line without columns.

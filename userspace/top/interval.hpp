@@ -35,10 +35,11 @@ struct ProcessFigures {
   std::uint64_t gc_ns = 0, domain_ns = 0;
   double gc_share = 0;                 ///< of the time of its domains: in pauses
   std::optional<double> wait_share{};  ///< time that its threads waited for a CPU, of the time of one
-  std::uint64_t pauses = 0, p50_ns = 0, p99_ns = 0;
-  std::uint64_t worst_ns = 0;    ///< the longest pause; one that goes on counts as far as it got
-  std::uint64_t sections = 0;    ///< stop-the-world
-  std::uint64_t arrival_ns = 0;  ///< the longest time until all domains had arrived in one
+  std::uint64_t pauses = 0;
+  std::optional<std::uint64_t> p50_ns{}, p99_ns{};  ///< of fewer pauses than that takes: none
+  std::uint64_t worst_ns = 0;                       ///< the longest pause; one that goes on counts as far as it got
+  std::uint64_t sections = 0;                       ///< stop-the-world
+  std::uint64_t arrival_ns = 0;                     ///< the longest time until all domains had arrived in one
   std::uint64_t minor_collections = 0, major_cycles = 0;
   std::uint64_t allocated_bytes = 0;  ///< in minor heaps, and directly in the major heap as far as that is known
   std::uint64_t minor_words = 0, promoted_words = 0;
@@ -75,7 +76,8 @@ struct DomainDetails {
 /// Spans of the program of one name, since the start.
 struct SpanDetails {
   std::string name{};
-  std::uint64_t count = 0, total_ns = 0, p99_ns = 0, max_ns = 0;
+  std::uint64_t count = 0, total_ns = 0, max_ns = 0;
+  std::optional<std::uint64_t> p99_ns{};
 };
 
 /// What the screen of one process shows besides its figures. Texts are escaped.

@@ -191,8 +191,8 @@ void IntervalSink::add_programs(Interval& interval, const std::unordered_map<std
   for (auto& [number, program] : programs) {
     if (program.processes <= max_single_processes) continue;
     program.set_shares();
-    program.p50_ns = lengths.at(number).percentile(50);
-    program.p99_ns = lengths.at(number).percentile(99);
+    program.p50_ns = lengths.at(number).known_percentile(50);
+    program.p99_ns = lengths.at(number).known_percentile(99);
     interval.programs.push_back(std::move(program));
   }
 }
@@ -228,8 +228,8 @@ ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& 
   figures.domain_ns = rise(now.domain_ns, then.domain_ns);
 
   figures.pauses = activity.pauses.count();
-  figures.p50_ns = activity.pauses.percentile(50);
-  figures.p99_ns = activity.pauses.percentile(99);
+  figures.p50_ns = activity.pauses.known_percentile(50);
+  figures.p99_ns = activity.pauses.known_percentile(99);
   figures.worst_ns = activity.worst_ns;
   for (const auto& [number, domain] : activity.domains) {
     const std::uint64_t ns = domain.pause_since_ns ? rise(time_ns, *domain.pause_since_ns) : 0;
@@ -312,8 +312,8 @@ ProcessDetails IntervalSink::details_of(ProcessIndex index, const ProcessStats& 
     details.spans.push_back({.name = escaped(event.name),
                              .count = event.durations.count(),
                              .total_ns = event.durations.total(),
-                             .p99_ns = event.durations.percentile(99),
-                             .max_ns = event.durations.max()});
+                             .max_ns = event.durations.max(),
+                             .p99_ns = event.durations.known_percentile(99)});
   }
   std::ranges::sort(details.spans, std::greater{}, &SpanDetails::total_ns);
   if (details.spans.size() > max_spans) {

@@ -29,8 +29,8 @@ void add_figures(JsonWriter& json, const ProcessFigures& figures) {
   json.member("runnable_share", figures.wait_share);
   json.member("pauses", of_phases(figures.pauses));
   // Without a pause, or a section, there is no length.
-  json.member("p50_ns", known_count(figures.p50_ns, figures.pauses == 0));
-  json.member("p99_ns", known_count(figures.p99_ns, figures.pauses == 0));
+  json.member("p50_ns", figures.p50_ns);
+  json.member("p99_ns", figures.p99_ns);
   json.member("worst_ns", known_count(figures.worst_ns, figures.pauses == 0));
   json.member("stw_led", of_phases(figures.sections));
   json.member("stw_arrival_ns", known_count(figures.arrival_ns, true));

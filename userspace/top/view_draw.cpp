@@ -248,7 +248,8 @@ Lines View::process_lines(const ProcessFigures& process, std::size_t width) cons
       const std::string name = cut(span.name, span_width);
       lines.emplace_back(fmt::format(
           "{}{} {:>9} {:>9} {:>9} {:>9}", name, std::string(span_width - std::min(span_width, columns_of(name)), ' '),
-          Grouped{span.count}, Duration{span.total_ns}, Duration{span.p99_ns}, Duration{span.max_ns}));
+          Grouped{span.count}, Duration{span.total_ns}, span.p99_ns ? fmt::format("{}", Duration{*span.p99_ns}) : "-",
+          Duration{span.max_ns}));
     }
     if (details_->other_spans > 0)
       lines.emplace_back(fmt::format("and {}", Counted{details_->other_spans, "other name", "other names"}));

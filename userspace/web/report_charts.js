@@ -417,6 +417,9 @@ function arrivals() {
     series = data.series;
   if (of.count === 0)
     return section("arrivals", "Stop-the-world arrivals", "No section with several domains was seen.");
+  // Of few sections there are no percentiles.
+  const in_most = (percentile, most) =>
+    of.percentiles_ns[percentile] === null ? "" : `${duration(of.percentiles_ns[percentile])} in ${most}, `;
   const points = series.longest_arrival_ns
     .map((ns, i) => [series.begin_ns + (i + 0.5) * series.width_ns, ns])
     .filter(([, ns]) => ns > 0);
@@ -425,8 +428,7 @@ function arrivals() {
     "Stop-the-world arrivals",
     `A collection waits until all domains have stopped. ` +
       `In ${counted(of.count, "section", "sections")} the last domain arrived ` +
-      `after ${duration(of.percentiles_ns["50"])} in half of them, ` +
-      `${duration(of.percentiles_ns["99"])} in 99%, ${duration(of.max_ns)} at most.`,
+      `after ${in_most("50", "half of them")}${in_most("99", "99%")}${duration(of.max_ns)} at most.`,
     lines_chart(
       "longest arrival over time",
       [{ name: "longest time until all domains arrived", color: "b", points }],

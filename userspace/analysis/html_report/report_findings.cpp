@@ -108,7 +108,16 @@ class Findings {
 
   Score pause_score() const {
     const Histogram& wall = from_.latency.all.wall;
-    return std::max(longest_pause_ns.score(wall.max()), p99_pause_ns.score(wall.percentile(99)));
+    return std::max(longest_pause_ns.score(wall.max()), p99_pause_ns.score(wall.known_percentile(99).value_or(0)));
+  }
+
+  /// "Of 1,000 pauses 99% were shorter than 3ms."
+  std::string usual_pauses(const Histogram& wall) const {
+    const std::string pauses =
+        fmt::format("{}{}", at_least(from_.latency.lower_bound()), Counted{wall.count(), "pause", "pauses"});
+    const auto p99 = wall.known_percentile(99);
+    if (!p99) return fmt::format("It is the longest of {}.", pauses);
+    return fmt::format("Of {} 99% were shorter than {}.", pauses, Duration{*p99});
   }
 
   void nothing_seen() {
@@ -172,11 +181,10 @@ class Findings {
         blame_text(worst, blame_of(worst), from_.pauses.counts.switches_seen(), *from_.pauses.stacks);
     Finding found{.score = pause_score(), .section = "worst", .title = "Longest pause"};
     found.title = fmt::format("Longest pause {}{}", at_least(from_.latency.lower_bound()), Duration{wall.max()});
-    found.text = fmt::format(
-        "{} domain {}, {} after the start: {}. Of {}{} 99% were shorter than {}.",
-        ProcessName{worst.comm, worst.domain.pid}, DomainName{worst.domain.domain, worst.domain.incarnation},
-        Duration{worst.begin_ns - std::min(worst.begin_ns, from_.pauses.run_ns)}, blame,
-        at_least(from_.latency.lower_bound()), Counted{wall.count(), "pause", "pauses"}, Duration{wall.percentile(99)});
+    found.text = fmt::format("{} domain {}, {} after the start: {}. {}", ProcessName{worst.comm, worst.domain.pid},
+                             DomainName{worst.domain.domain, worst.domain.incarnation},
+                             Duration{worst.begin_ns - std::min(worst.begin_ns, from_.pauses.run_ns)}, blame,
+                             usual_pauses(wall));
     if (found.score != Score::ok) {
       found.next = from_.has_stacks ? "The events around it:" : "Stacks would say where the program was:";
       found.command =
@@ -292,9 +300,10 @@ class Findings {
     } else {
       found.title = fmt::format("Domains arrived up to {} late", Duration{arrivals.max()});
     }
-    found.text = fmt::format("In {} the last domain arrived after {} at most, and after {} in 99%.",
+    const auto p99 = arrivals.known_percentile(99);
+    found.text = fmt::format("In {} the last domain arrived after {} at most{}.",
                              Counted{arrivals.count(), "stop-the-world section", "stop-the-world sections"},
-                             Duration{arrivals.max()}, Duration{arrivals.percentile(99)});
+                             Duration{arrivals.max()}, p99 ? fmt::format(", and after {} in 99%", Duration{*p99}) : "");
     if (found.score != Score::ok && !last.empty()) {
       const LastArrival& worst = last.front();
       found.text += fmt::format(" Most of the time all waited for domain {}{}: {}, {} together.", worst.domain,

@@ -29,7 +29,7 @@ void add_distribution(JsonWriter& out, const Histogram& values) {
   out.member("max_ns", values.max());
   out.key("percentiles_ns").object([&] {
     for (const double percentile : latency_percentiles) {
-      out.member(shortest(percentile), values.percentile(percentile));
+      out.member(shortest(percentile), values.known_percentile(percentile));
     }
   });
 }

@@ -87,6 +87,14 @@ double Histogram::standard_deviation() const {
   return count_ == 0 ? 0 : std::sqrt(squares_ / static_cast<double>(count_));
 }
 
+std::optional<std::uint64_t> Histogram::known_percentile(double percentile) const {
+  constexpr double least = 1 - 1e-6;  // 100 - 99.9 is a little less than 0.1
+  const double beyond = static_cast<double>(count_) * std::min(percentile, 100 - percentile) / 100;
+  const bool is_extreme = percentile <= 0 || percentile >= 100;
+  if (count_ == 0 || (!is_extreme && beyond < least)) return std::nullopt;
+  return this->percentile(percentile);
+}
+
 std::uint64_t Histogram::percentile(double percentile) const {
   if (count_ == 0) return 0;
   if (!(percentile > 0)) return min_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace rtev {
@@ -34,6 +35,8 @@ class Histogram {
   /// The value whose rank among all, in order, is nearest to `percentile` % (0 to 100) of their count, to three digits:
   /// the greatest one that shares its bucket, but never more than max(). 0 is min() and 100 is max(), exactly.
   std::uint64_t percentile(double percentile) const;
+  /// The same, if a value lies beyond it: fewer than 100 values have no 99th percentile, only a longest one.
+  std::optional<std::uint64_t> known_percentile(double percentile) const;
 
  private:
   static constexpr std::size_t block_buckets = 32;

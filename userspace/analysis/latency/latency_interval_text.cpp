@@ -22,6 +22,11 @@ std::string end_of(const LatencyReport& report) {
   return fmt::format("{:.1f}", static_cast<double>(report.end_ns - report.run_ns) / 1e9);
 }
 
+std::string percentile(const Histogram& wall, double of) {
+  const auto ns = wall.known_percentile(of);
+  return ns ? fmt::format("{}", Duration{*ns}) : "-";
+}
+
 }  // namespace
 
 std::string latency_interval_text(const LatencyReport& report, bool with_titles) {
@@ -36,7 +41,7 @@ std::string latency_interval_text(const LatencyReport& report, bool with_titles)
     const Histogram& wall = process.figures.wall;
     const TimeSplit& split = process.figures.split;
     print(out, "{:<8} {:>8} {:<15} {:>9} {:>8} {:>8} {:>8} {:>8}", time, process.pid, escaped(process.comm),
-          Grouped{wall.count()}, Duration{wall.total()}, Duration{wall.percentile(50)}, Duration{wall.percentile(99)},
+          Grouped{wall.count()}, Duration{wall.total()}, percentile(wall, 50), percentile(wall, 99),
           Duration{wall.max()});
     for (const std::uint64_t ns : {split.on_cpu, split.runnable, split.blocked()}) {
       if (report.scheduler_seen && split.unknown < wall.total())

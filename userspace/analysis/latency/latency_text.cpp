@@ -83,8 +83,7 @@ class LatencyText {
     print(line, " in {}", Duration{report_.end_ns - report_.start_ns});
     if (all.wall.count() > 0) {
       if (is_single() || is_one_program()) {
-        print(line, ": half up to {}, 1 in 100 over {}, the longest {}{}", Duration{all.wall.percentile(50)},
-              Duration{all.wall.percentile(99)}, bound, Duration{all.wall.max()});
+        print(line, ": {}the longest {}{}", usual_text(all.wall), bound, Duration{all.wall.max()});
       } else {
         print(line, "; the longest {}{}", bound, Duration{all.wall.max()});
         const auto worst = std::ranges::max_element(
@@ -199,10 +198,10 @@ class LatencyText {
     for (const double percentile : latency_percentiles) {
       table.row();
       table.cell(fmt::format("{:.4f}", percentile));  // as olly prints them
-      table.duration(figures.wall.percentile(percentile));
+      table.duration(figures.wall.known_percentile(percentile));
       if (any_split) {
         for (const Histogram* part : {&figures.on_cpu, &figures.runnable, &figures.blocked})
-          table.duration(part->percentile(percentile));
+          table.duration(part->known_percentile(percentile));
       }
     }
     if (split) total(table, figures, any_split);
@@ -348,9 +347,9 @@ class LatencyText {
     const Histogram& wall = of.wall;
     table.cell(wall.count());
     if (wall.count() > 0) {
-      for (const std::uint64_t ns :
-           {wall.total(), wall.percentile(50), wall.percentile(99), wall.percentile(99.9), wall.max()})
-        table.duration(ns);
+      table.duration(wall.total());
+      for (const double percentile : {50.0, 99.0, 99.9}) table.duration(wall.known_percentile(percentile));
+      table.duration(wall.max());
       if (report_.scheduler_seen) {
         const TimeSplit& time = of.split;
         for (const std::uint64_t ns : {time.on_cpu, time.runnable, time.blocked()})

@@ -119,8 +119,7 @@ class SpansText {
     if (report_.min_ns > 0) print(text, " of {} and longer", Duration{report_.min_ns});
     print(text, " in {}", Duration{report_.end_ns - report_.start_ns});
     if (wall.count() > 0) {
-      print(text, ": half up to {}, 1 in 100 over {}, the longest {}", Duration{wall.percentile(50)},
-            Duration{wall.percentile(99)}, Duration{wall.max()});
+      print(text, ": {}the longest {}", usual_text(wall), Duration{wall.max()});
     }
     line(text.text());
     if (report_.scheduler_seen && wall.count() > 0) what_makes_them_slow(group);
@@ -181,7 +180,7 @@ class SpansText {
       if (!is_single) table.cell(who(groups_[i]));
       table.cell(group.wall.count());
       table.duration(group.wall.total());
-      for (const double percentile : percentiles()) table.duration(group.wall.percentile(percentile));
+      for (const double percentile : percentiles()) table.duration(group.wall.known_percentile(percentile));
       table.duration(group.wall.max());
       shares(table, group.time);
       if (i > 0) continue;

@@ -191,10 +191,11 @@ class StallsText {
   void usual(TextBuffer& out, const LoopProgram& program) const {
     if (report_.sample_interval_ns != 0) return;  // several turns between two samples appear as one
     const std::uint64_t shortest = program.stalls.empty() ? UINT64_MAX : program.stalls.back().length_ns();
-    const int percent = program.turns.percentile(95) < shortest ? 95 : 50;
-    print(out, "; {}% of {} take up to {}", percent,
-          Counted{program.turns.count(), "turn of its loop", "turns of its loop"},
-          Duration{program.turns.percentile(percent)});
+    const auto p95 = program.turns.known_percentile(95), p50 = program.turns.known_percentile(50);
+    const bool is_p95 = p95 && *p95 < shortest;
+    if (!is_p95 && !p50) return;
+    print(out, "; {}% of {} take up to {}", is_p95 ? 95 : 50,
+          Counted{program.turns.count(), "turn of its loop", "turns of its loop"}, Duration{is_p95 ? *p95 : *p50});
     if (program.call != Syscall::unknown) print(out, " ({})", to_string(program.call));
   }
 

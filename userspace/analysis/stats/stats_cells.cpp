@@ -102,9 +102,10 @@ void add_user_spans(TextBuffer& out, const ProcessStats& process, std::size_t in
     const UserEventStats& span = *spans[i];
     table.row();
     table.cell(span.name.empty() ? fmt::format("#{}", span.id) : cut_middle(escaped(span.name), name_width));
-    table.cell(span.durations.count(), process.figures.missing.any());
-    for (const std::uint64_t ns : {static_cast<std::uint64_t>(span.durations.mean()), span.durations.percentile(99),
-                                   span.durations.max(), span.durations.total()})
+    const bool bound = process.figures.missing.any();
+    table.cell(span.durations.count(), bound);
+    for (const auto& ns : {std::optional(static_cast<std::uint64_t>(span.durations.mean())),
+                           span.durations.known_percentile(99), std::optional(span.durations.max())})
       table.duration(ns);
     const auto wall_ns = process.figures.wall();
     table.cell(wall_ns ? fmt::format("{}", Percent{span.durations.total(), *wall_ns}) : "-");

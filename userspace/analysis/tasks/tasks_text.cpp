@@ -176,10 +176,13 @@ class TasksText {
     for (const TaskState state : {TaskState::running, TaskState::runnable, TaskState::suspended})
       add(program.states.at(static_cast<std::size_t>(state)), to_string(state));
     if (program.alive() > 0) text.add(" at the end");
-    if (program.runs.count() > 1)
-      print(text, "; 99% of {} take up to {}", Counted{program.runs.count(), "run", "runs"},
-            Duration{program.runs.percentile(99)});
-    if (program.runs.count() > 0) print(text, "; the longest run is {}", Duration{program.runs.max()});
+    const Counted counted_runs{program.runs.count(), "run", "runs"};
+    if (const auto p99 = program.runs.known_percentile(99)) {
+      print(text, "; 99% of {} take up to {}; the longest run is {}", counted_runs, Duration{*p99},
+            Duration{program.runs.max()});
+    } else if (counted_runs.count > 0) {
+      print(text, "; the longest of {} is {}", counted_runs, Duration{program.runs.max()});
+    }
     line(text.text(), 2);
   }
 

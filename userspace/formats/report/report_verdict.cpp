@@ -133,16 +133,26 @@ class ReportHead {
   void tiles() {
     html_ += "<section id=\"tiles-section\" aria-label=\"main figures\"><dl id=\"tiles\">\n";
     const Histogram& pauses = report_.latency.all.wall;
-    const auto below = [&](double percentile) { return fmt::format("{}", Duration{pauses.percentile(percentile)}); };
+    const auto below = [&](double percentile) -> std::string {
+      const auto ns = pauses.known_percentile(percentile);
+      return ns ? fmt::format("{}", Duration{*ns}) : "";
+    };
+    const auto also_below = [&](double percentile) {
+      const std::string length = below(percentile);
+      return length.empty() ? "" : fmt::format("{}% below {}", percentile, length);
+    };
     const bool has_pauses = pauses.count() > 0;
     const std::string_view none = report_.latency.is_unknown() ? "unknown" : "none";
     const std::string_view bound = at_least(report_.latency.lower_bound());
     tile("pauses", has_pauses ? fmt::format("{}{}", bound, Grouped{pauses.count()}) : std::string(none),
          has_pauses ? fmt::format("{} together", Duration{pauses.total()}) : "");
     tile("longest pause", has_pauses ? fmt::format("{}{}", bound, Duration{pauses.max()}) : std::string(none),
-         has_pauses ? fmt::format("99.9% below {}", below(99.9)) : "");
-    tile("99% below", has_pauses ? below(99) : std::string(none),
-         has_pauses ? fmt::format("50% below {}", below(50)) : "");
+         also_below(99.9));
+    tile("99% below",
+         !below(99).empty() ? below(99)
+         : has_pauses       ? "too few pauses"
+                            : std::string(none),
+         also_below(50));
     const StatsFigures& total = report_.stats.total;
     const auto share = total.gc_share();
     const std::string_view phases_bound = at_least(total.phases_bound()),

@@ -49,6 +49,21 @@ TEST(Histogram, SaysNothingOfNothing) {
   EXPECT_EQ(none.percentile(50), 0U);
 }
 
+TEST(Histogram, HasAPercentileIfAValueLiesBeyondIt) {
+  Histogram histogram = histogram_of({5});
+  EXPECT_EQ(histogram.known_percentile(50), std::nullopt);
+  EXPECT_EQ(histogram.known_percentile(100), 5U);
+  for (int i = 0; i < 98; ++i) histogram.record(5);
+  EXPECT_EQ(histogram.known_percentile(50), 5U);
+  EXPECT_EQ(histogram.known_percentile(99), std::nullopt);
+  histogram.record(5);
+  EXPECT_EQ(histogram.known_percentile(99), 5U);
+  EXPECT_EQ(histogram.known_percentile(99.9), std::nullopt);
+  for (int i = 0; i < 900; ++i) histogram.record(5);
+  EXPECT_EQ(histogram.known_percentile(99.9), 5U);
+  EXPECT_EQ(Histogram().known_percentile(100), std::nullopt);
+}
+
 TEST(Histogram, IsExactForSmallValues) {
   std::vector<std::uint64_t> values(2048);
   std::iota(values.begin(), values.end(), 0);

@@ -19,7 +19,7 @@ TEST_F(LatencyTest, FiguresAreThoseOfThePauses) {
   for (std::uint64_t i = 1; i <= 100; ++i) pause(i * 1000, i);
   const json all = report()["all"];
   EXPECT_THAT(all, HasMembers(R"({"count":100,"total_ns":5050,"mean_ns":50.5,"min_ns":1,"max_ns":100,
-      "percentiles_ns":{"25":25,"50":50,"75":75,"90":90,"99":99,"99.5":100,"99.9999":100,"100":100},
+      "percentiles_ns":{"25":25,"50":50,"75":75,"90":90,"99":99,"99.5":null,"99.9999":null,"100":100},
       "lower_bound":false})"_json));
   EXPECT_NEAR(all["stddev_ns"].get<double>(), 28.866070, 1e-6);
   EXPECT_EQ(all["percentiles_ns"].size(), latency_percentiles.size());
