@@ -79,6 +79,7 @@ LimitCheck::LimitCheck(Sink& sink, std::vector<Limit> limits, std::function<Limi
 
 void LimitCheck::header(const RunHeader& header) {
   not_recorded_ = header.not_recorded;
+  finder_.header(header);
   if (stats_) stats_->header(header);
   sink_.header(header);
 }
@@ -105,6 +106,7 @@ void LimitCheck::on_pause_end(const DomainLife& domain, const PhaseEnd& root) {
 void LimitCheck::summary(const RunSummary& summary, const Registry& registry) {
   sink_.summary(summary, registry);
   if (limits_.empty()) return;
+  not_recorded_.note(summary.events);
   if (stats_) stats_->summary(summary, registry);
   const StatsReport report = stats_ ? stats_->report(registry) : StatsReport();
   const LimitedDurations durations = limited_ ? limited_() : this->durations(registry);

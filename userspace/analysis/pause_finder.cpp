@@ -2,8 +2,9 @@
 #include "analysis/pause_finder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bitset>
-#include <initializer_list>
+#include <span>
 
 #include "base/enum_names.hpp"
 
@@ -32,21 +33,20 @@ class Phases {
   using Set = std::bitset<64>;
 
   explicit Phases(Family family)
-      : outer_(set(family, {"explicit_gc_set", "explicit_gc_stat", "explicit_gc_minor", "explicit_gc_major",
-                            "explicit_gc_full_major", "explicit_gc_compact", "explicit_gc_major_slice", "major",
-                            "empty_minor", "interrupt_remote", "stw_leader", "stw_handler"})),
-        single_(set(family, {"minor", "empty_minor", "interrupt_remote", "stw_leader", "stw_handler"})),
-        olly_(set(family, {"major", "interrupt_remote", "stw_leader"})),
-        wait_(set(family, {"domain_condition_wait"})) {
+      : outer_(set(family, outermost_phases())),
+        single_(set(family, std::array<std::string_view, 5>{"minor", "empty_minor", "interrupt_remote", "stw_leader",
+                                                            "stw_handler"})),
+        olly_(set(family, std::array<std::string_view, 3>{"major", "interrupt_remote", "stw_leader"})),
+        wait_(set(family, std::array<std::string_view, 1>{"domain_condition_wait"})) {
     // Producers that imitate the runtime in part begin with collections.
-    const Set begins_some = outer_ | set(family, {"minor", "domain_condition_wait"});
+    const Set begins_some = outer_ | wait_ | set(family, std::array<std::string_view, 1>{"minor"});
     for (std::size_t id = 0; id < inner_.size(); ++id) {
       const auto phase = static_cast<std::uint16_t>(id);
       inner_.set(phase, !phase_name(family, phase).empty() && !begins_some.test(phase));
     }
   }
 
-  static Set set(Family family, std::initializer_list<std::string_view> names) {
+  static Set set(Family family, std::span<const std::string_view> names) {
     Set phases;
     for (const std::string_view name : names) {
       if (const auto phase = find_phase(family, name)) phases.set(static_cast<std::uint16_t>(*phase));
@@ -146,7 +146,7 @@ void PauseFinder::on_begin(PauseRing& ring, Lane& lane, const EventContext& cont
 
 /// Whether a pause begins with the phase, which is the innermost of its lane.
 bool PauseFinder::is_root(PauseRing& ring, const Lane& lane, std::uint16_t phase) const {
-  if (lane.key == PhaseKind::wait) return false;
+  if (!knows_pauses_ || lane.key == PhaseKind::wait) return false;
   const Phases& phases = Phases::of(ring.life.family);
   if (rule_ == PauseRule::olly) return phases.is_olly(phase);
   if (lane.open.size() > 1) return false;

@@ -8,6 +8,7 @@
 
 #include "rtev/event.hpp"
 #include "stream/registry.hpp"
+#include "stream/sink.hpp"
 #include "stream/span_tracker.hpp"
 
 namespace rtev {
@@ -100,6 +101,8 @@ class PauseFinder final : private SpanObserver<PauseRing> {
                        std::size_t domains = max_domains, std::size_t depth = max_depth)
       : listener_(listener), rule_(rule), depth_(depth), spans_(*this, {.rings = domains}) {}
 
+  /// If it lacks pauses nothing counts as one.
+  void header(const RunHeader& header) { knows_pauses_ = !header.not_recorded.lacks_pauses(); }
   /// Uses phases, lifecycle events, losses, and ends of processes; ignores all other events.
   void add(const Event& event, const Batch& batch, const Registry& registry);
   /// At the end of the stream: drops what is open (Unfinished::ended), ends the domains.
@@ -129,6 +132,7 @@ class PauseFinder final : private SpanObserver<PauseRing> {
   PauseListener& listener_;
   PauseRule rule_;
   std::size_t depth_;
+  bool knows_pauses_ = true;
   SpanTracker<PauseRing> spans_;
   std::uint64_t now_ns_ = 0;  ///< of the event in hand
   std::uint64_t ends_without_begin_ = 0;

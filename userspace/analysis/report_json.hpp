@@ -34,7 +34,9 @@ void add_span(JsonWriter& json, const Run& run) {
 }
 
 inline void add_not_recorded(JsonWriter& json, const NotRecorded& not_recorded) {
-  if (!not_recorded.selection.empty()) json.values("not_recorded", not_recorded.words());
+  if (not_recorded.selection.empty()) return;
+  json.values("not_recorded", not_recorded.words());
+  if (not_recorded.lacks_pauses()) json.values("not_recorded_phases", not_recorded.outermost());
 }
 
 /// The first members of any report of type LatencyReport, PausesReport or StatsReport. docs/json.md documents schema 1.

@@ -87,6 +87,9 @@ Result<void> MetadataReader::header(const Object& object) {
   if (values.has("shown_from")) header_.shown_from_ns = values.number<std::uint64_t>("shown_from");
   if (values.has("selection")) {
     header_.not_recorded = {.selection = values.text("selection"), .kinds = values.number<std::uint64_t>("left_out")};
+    for (std::size_t family = 0; family < left_out_phases.size(); ++family)
+      if (values.has(left_out_phases[family]))
+        header_.not_recorded.phases.at(family) = values.number<std::uint64_t>(left_out_phases[family]);
   }
   if (!values.complete()) return incomplete(metadata_header);
   has_header_ = true;

@@ -9,12 +9,17 @@
 #include <span>
 
 #include "base/name_globs.hpp"
+#include "rtev/names.hpp"
 
 namespace rtev {
 namespace {
 
 /// Names in the cache of verdicts before it is cleared: programs choose the names.
 constexpr std::size_t max_verdicts = 1 << 16;
+
+bool has_wildcard(std::string_view word) {
+  return word.find_first_of("*?[\\") != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -31,7 +36,7 @@ Result<EventFilter> EventFilter::parse(std::string_view list) {
       filter.kind_words_.emplace_back(word);
     } else if (!word.empty()) {
       filter.names_.emplace_back(word);
-      if (word.find_first_of("*?[\\") != std::string_view::npos) filter.patterns_.push_back(filter.names_.size() - 1);
+      if (has_wildcard(word)) filter.patterns_.push_back(filter.names_.size() - 1);
     } else {
       return std::unexpected(Error{
           .what = "an empty word in a list of events",
@@ -50,6 +55,20 @@ void EventFilter::add_to(NotRecorded& not_recorded) const {
   not_recorded.selection += fmt::format("{}--events {}", not_recorded.selection.empty() ? "" : " ", list_);
   for (std::size_t kind = 0; kind < event_kind_count; ++kind)
     if (!kinds_[kind]) not_recorded.kinds.set(kind);
+  if (kinds_[static_cast<std::size_t>(EventKind::begin)]) return;
+  for (const Family family : {Family::before_5_3, Family::since_5_3}) {
+    NotRecorded::Phases& missing = not_recorded.phases.at(static_cast<std::size_t>(family));
+    for (std::uint16_t id = 0; id < missing.size(); ++id) {
+      const std::string name(phase_name(family, id));
+      if (!name.empty() && !matches(name)) missing.set(id);
+    }
+  }
+}
+
+bool EventFilter::matches(const std::string& name) const {
+  return std::ranges::any_of(names_, [&](const std::string& word) {
+    return word == name || (has_wildcard(word) && ::fnmatch(word.c_str(), name.c_str(), 0) == 0);
+  });
 }
 
 const std::vector<std::string>& EventFilter::all_kinds() {
@@ -267,6 +286,7 @@ bool Selection::accepts(const SchedSwitch& change) {
 }
 
 void Selection::summary(const RunSummary& summary, const Registry& registry) {
+  not_recorded_.note(summary.events);
   RunSummary selected = all_processes() && options_.window.is_whole() ? summary : counted(summary);
   if (!options_.window.is_whole()) selected.own_cpu_ns = 0;  // of the whole run: unknown
   run_.end_ns = summary.end_ns;

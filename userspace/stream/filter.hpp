@@ -53,6 +53,8 @@ class EventFilter {
 
  private:
   bool accepts_name(std::string_view name);
+  /// Without its cache, and without an effect.
+  bool matches(const std::string& name) const;
   void remember(EventKind kind, std::string_view name);
 
   struct Hash : std::hash<std::string_view> {

@@ -51,6 +51,7 @@
 // are reused: their new meaning is written first.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -80,6 +81,9 @@ inline constexpr std::string_view metadata_string = "rtev:string", metadata_sour
                                   metadata_list = "rtev:list", metadata_others = "rtev:others",
                                   metadata_events = "rtev:events", metadata_drop = "rtev:drop",
                                   metadata_announcer = "rtev:announcer", metadata_summary = "rtev:summary";
+
+/// Arguments of "rtev:header", by Family.
+inline constexpr std::array<std::string_view, 2> left_out_phases{"left_out_phases_before_5_3", "left_out_phases"};
 
 /// Version of this layout: the value of "rtev:header".
 inline constexpr std::uint32_t format_version = 2;

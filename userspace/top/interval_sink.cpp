@@ -53,6 +53,7 @@ void IntervalSink::header(const RunHeader& header) {
   header_ = header;
   stats_.header(header);
   tasks_.header(header);
+  analyzer_.header(header);
   begin_ns_ = now_ns_ = header.begin_ns();
   next_ns_ = begin_ns_ + options_.interval_ns;
 }

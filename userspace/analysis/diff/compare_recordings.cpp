@@ -329,9 +329,10 @@ DiffProgram compare_programs(const RecordedRun& run_a, const RecordedProgram& a,
   const CommonSlices in_a(run_a, a, program.slice_ns), in_b(run_b, b, program.slice_ns);
   program.a = side_of(in_a);
   program.b = side_of(in_b);
-  program.why_not = run_a.not_recorded.kinds != run_b.not_recorded.kinds
-                        ? "--events left out other events in one of them"
-                        : why_not(program.a, program.b);
+  program.why_not =
+      run_a.not_recorded.kinds != run_b.not_recorded.kinds || run_a.not_recorded.phases != run_b.not_recorded.phases
+          ? "--events left out other events in one of them"
+          : why_not(program.a, program.b);
   add_settings(program, a, b);
   Comparison comparison(in_a, in_b, min_change);
   const bool has_scheduler = run_a.scheduler_seen && run_b.scheduler_seen;

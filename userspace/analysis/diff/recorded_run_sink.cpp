@@ -22,6 +22,7 @@ constexpr double bytes_in_word = 8;
 void RecordedRunSink::header(const RunHeader& header) {
   run_.version = header.version;
   run_.not_recorded = header.not_recorded;
+  finder_.header(header);
   run_.host = header.host;
   run_.kernel = header.kernel;
   run_.run_ns = header.start_ns;
@@ -295,6 +296,7 @@ void RecordedRunSink::summary(const RunSummary& summary, const Registry& registr
   finder_.finish(last_ns_);
   threads_.finish(last_ns_);
   dropped_.add(summary);
+  run_.not_recorded.note(summary.events);
   for (const auto& program : programs_) settle(*program, last_ns_);
   name_samples(registry);
   run_.end_ns = last_ns_;

@@ -100,10 +100,12 @@ struct LatencyReport {
   ReadPrograms read_programs{};
 
   /// Pauses are not counted, since their phases were left out, or nothing was read.
-  bool is_unknown() const { return all.wall.count() == 0 && (not_recorded.has_phases() || read_programs.is_none()); }
+  bool is_unknown() const {
+    const bool is_left_out = phase.empty() ? not_recorded.lacks_pauses() : not_recorded.lacks_phase(phase);
+    return all.wall.count() == 0 && (is_left_out || read_programs.is_none());
+  }
   bool lower_bound() const {
-    return not_recorded.has_phases() || all.lower_bound() || lacks_events(lacks) || words_before > 0 ||
-           ignored_events > 0;
+    return all.lower_bound() || lacks_events(lacks) || words_before > 0 || ignored_events > 0;
   }
 };
 

@@ -74,7 +74,7 @@ std::string latency_json(const LatencyReport& report) {
     out.member("ignored_events", report.ignored_events);
     out.member("words_before", known_count(report.words_before, has_no_end));
     out.member("lower_bound", known_flag(report.lower_bound(), report.truncated || report.is_unknown()));
-    add_utilization(out, report.utilization, report.is_unknown() || report.not_recorded.has_phases());
+    add_utilization(out, report.utilization, report.is_unknown());
     if (report.is_unknown()) {
       for (const std::string_view part : {"all", "processes", "others"}) out.member(part, std::optional<int>{});
       return;

@@ -28,6 +28,7 @@ Latency::~Latency() = default;
 void Latency::header(const RunHeader& header) {
   version_ = header.version;
   not_recorded_ = header.not_recorded;
+  finder_.header(header);
   own_.header(header);
   run_ns_ = header.start_ns;
   run_realtime_ns_ = header.start_realtime_ns;
@@ -320,7 +321,7 @@ LatencyReport Latency::report_of(LatencyReport::Span span, std::uint64_t from_ns
                        .others = others_.*part,
                        .read_programs = read_programs_.programs(registry)};
   // Without some phases there were other pauses.
-  if (span == LatencyReport::Span::run && options_.phase.empty() && !not_recorded_.has_phases())
+  if (span == LatencyReport::Span::run && options_.phase.empty() && !not_recorded_.lacks_pauses())
     report.utilization = utilization_.windows();
   report.all.merge(report.others);
   for (const auto& [index, entry] : processes_) {

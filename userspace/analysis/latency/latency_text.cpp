@@ -159,10 +159,7 @@ class LatencyText {
     add(unfinished(Unfinished::lost), one(), many(), " cut by losses");
     add(unfinished(Unfinished::no_end), one(), many(), " with no end seen");
     add(unfinished(Unfinished::clock), one(), many(), " with a clock that went backwards");
-    if (report_.not_recorded.has_phases())
-      print(text, "{}{}", separator, report_.not_recorded.text({EventKind::begin}));
-    if (separator != ", " && !report_.not_recorded.has_phases())
-      text.add("warning: lower bounds only, as events are missing");
+    if (separator != ", ") text.add("warning: lower bounds only, as events are missing");
     print(text, "\n  counts and totals are at least this high; {} of unknown length are not counted\n", many());
   }
 

@@ -52,6 +52,7 @@ class PauseAnalyzer final : private PauseListener, private ThreadObserver {
   PauseAnalyzer& operator=(const PauseAnalyzer&) = delete;
   ~PauseAnalyzer() override;
 
+  void header(const RunHeader& header) { finder_.header(header); }
   void add(const Event& event, const Batch& batch, const Registry& registry) {
     // Inline: almost all events are of these kinds, and there may be a million in a second.
     if (is_phase(event)) return finder_.add(event, batch, registry);

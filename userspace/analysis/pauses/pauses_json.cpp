@@ -22,7 +22,7 @@ class PausesJson {
       json_.member("min_ns", report_.min_ns);
       json_.member("top", report_.top);
       counts();
-      add_utilization(json_, report_.utilization, is_unknown() || report_.not_recorded.has_phases());
+      add_utilization(json_, report_.utilization, is_unknown());
       groups();
       if (report_.is_unknown()) {
         json_.member("pauses", std::optional<int>{});

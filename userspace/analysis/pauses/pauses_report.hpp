@@ -74,12 +74,11 @@ struct PausesReport {
   ReadPrograms read_programs{};
   /// Others may be missing.
   bool lower_bound() const {
-    return not_recorded.has_phases() || lacks_events(lacks) || counts.words_before > 0 || counts.lost_words > 0 ||
-           counts.unprobed > 0 || counts.ignored_events > 0 ||
-           counts.unfinished[static_cast<std::size_t>(Unfinished::no_end)] > 0;
+    return lacks_events(lacks) || counts.words_before > 0 || counts.lost_words > 0 || counts.unprobed > 0 ||
+           counts.ignored_events > 0 || counts.unfinished[static_cast<std::size_t>(Unfinished::no_end)] > 0;
   }
   /// Pauses are not counted, since their phases were left out, or nothing was read.
-  bool is_unknown() const { return counts.pauses == 0 && (not_recorded.has_phases() || read_programs.is_none()); }
+  bool is_unknown() const { return counts.pauses == 0 && (not_recorded.lacks_pauses() || read_programs.is_none()); }
   std::vector<WindowUtilization> utilization{};
   LongPauses long_pauses{};                   ///< by cause
   std::vector<const PauseDetails*> worst{};   ///< longest first

@@ -17,6 +17,7 @@ Pauses::~Pauses() = default;
 
 void Pauses::header(const RunHeader& header) {
   header_ = header;
+  analyzer_.header(header);
   own_.header(header);
   last_ns_ = header.begin_ns();
 }
@@ -71,8 +72,7 @@ PausesReport Pauses::report() {
                       .long_pauses = groups_.longest(options_.min_ns),
                       .worst = worst_.worst(),
                       .unfinished = unfinished_};
-  // Without some phases there were other pauses.
-  if (!header_.not_recorded.has_phases()) report.utilization = utilization_.windows();
+  if (!header_.not_recorded.lacks_pauses()) report.utilization = utilization_.windows();
   report.counts.represented = worst_.represented(options_.min_ns);
   report.counts.ends_without_begin = analyzer_.finder().ends_without_begin();
   report.counts.ignored_events = analyzer_.finder().ignored();

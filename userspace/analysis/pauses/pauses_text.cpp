@@ -205,7 +205,7 @@ class PausesText {
     add_lacks(out, report_.lacks);
     if (report_.is_unknown()) return;
     if (report_.not_recorded.has_phases())
-      print(out, "warning: {}; other pauses are missing\n", report_.not_recorded.text({EventKind::begin}));
+      add_line(out, report_.not_recorded.text({EventKind::begin}) + ": phases within pauses are missing");
     if (counts.words_before > 0) {
       print(out, "warning: {} overwritten before the ring was read; earlier pauses are missing\n",
             Counted{counts.words_before, "word was", "words were"});

@@ -34,6 +34,8 @@ class DomainActivity final : private PauseListener {
   DomainActivity(const DomainActivity&) = delete;
   DomainActivity& operator=(const DomainActivity&) = delete;
 
+  void header(const RunHeader& header) { finder_.header(header); }
+
   /// Fibers of a domain may have as many at a time.
   static constexpr std::size_t max_spans = 512, max_domains = std::size_t{1} << 16;
   struct Domain {

@@ -72,7 +72,7 @@ class Json {
     json_.member("by", to_string(report_.by));
     // Stacks say it in part: those that have the runtime's functions.
     const bool is_unknown =
-        !report_.has_pauses || report_.not_recorded.has_phases() || report_.not_recorded.has(EventKind::sample);
+        !report_.has_pauses || report_.not_recorded.lacks_pauses() || report_.not_recorded.has(EventKind::sample);
     json_.key("gc").object([&] {
       json_.member("samples", known_count(report_.gc.samples, is_unknown));
       json_.member("weight", known_count(report_.gc.weight, is_unknown));

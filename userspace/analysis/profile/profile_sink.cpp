@@ -60,6 +60,7 @@ Profile::~Profile() = default;
 
 void Profile::header(const RunHeader& header) {
   header_ = header;
+  activity_.header(header);
   last_ns_ = header.begin_ns();
 }
 
@@ -106,6 +107,7 @@ void Profile::consume(const Batch& batch, const Registry& registry) {
 void Profile::summary(const RunSummary& summary, const Registry& registry) {
   last_ns_ = std::max(last_ns_, summary.end_ns);
   truncated_ = !summary.complete;
+  header_.not_recorded.note(summary.events);
   registry_ = &registry;
   activity_.finish(last_ns_);
   registry_ = nullptr;

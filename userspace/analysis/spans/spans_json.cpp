@@ -23,7 +23,7 @@ void add_time(JsonWriter& json, const SpanTime& time, bool knows_pauses) {
 namespace {
 
 void add_group(JsonWriter& json, const SpanGroup& group, const SpansReport& report) {
-  const bool knows_pauses = !report.not_recorded.has_phases();
+  const bool knows_pauses = !report.not_recorded.lacks_pauses();
   const StackTable* const stacks = report.stacks;
   json.member("pid", group.pid);
   json.member("comm", group.comm);

@@ -40,6 +40,7 @@ Spans::~Spans() = default;
 
 void Spans::header(const RunHeader& header) {
   header_ = header;
+  finder_.header(header);
   last_ns_ = header.begin_ns();
 }
 

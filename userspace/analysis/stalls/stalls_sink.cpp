@@ -12,6 +12,7 @@ Stalls::~Stalls() = default;
 
 void Stalls::header(const RunHeader& header) {
   header_ = header;
+  finder_.header(header);
   last_ns_ = header.begin_ns();
 }
 
@@ -229,7 +230,7 @@ void Stalls::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
 /// Whether no phase of the program is missing since then.
 bool Stalls::knows_pauses(std::int32_t pid, std::uint64_t since_ns) const {
   const auto image = images_.find(pid);
-  if (header_.not_recorded.has_phases() || image == images_.end() || registry_ == nullptr) return false;
+  if (header_.not_recorded.lacks_pauses() || image == images_.end() || registry_ == nullptr) return false;
   const auto lost = lost_until_.find(image->second);
   return events_read(registry_->process(image->second)) == EventsRead::yes &&
          (lost == lost_until_.end() || lost->second < since_ns);

@@ -267,7 +267,7 @@ class StallsText {
       print(text, "warning: {}: time in the GC, spans and tasks may be missing\n", report_.lost.text());
     if (report_.scheduler_seen && !report_.syscalls_seen && !report_.programs.empty())
       text.add("no system calls are known: any sleep counts as a wait for events\n");
-    if (!report_.programs.empty() && report_.not_recorded.has_phases())
+    if (!report_.programs.empty() && report_.not_recorded.lacks_pauses())
       text.add(folded(report_.not_recorded.text({EventKind::begin}) + ": time in the GC is unknown", 0, 2), '\n');
     if (!report_.programs.empty() && report_.read_programs.is_none())
       add_line(text, why_none_read(report_.read_programs) + ": time in the GC is unknown");

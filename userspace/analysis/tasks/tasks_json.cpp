@@ -97,7 +97,7 @@ std::string tasks_json(const TasksReport& report) {
     if (report.is_unknown()) return json.member("programs", std::optional<int>{});
     json.key("programs").array([&] {
       for (const TaskProgram& program : report.programs)
-        json.object([&] { add_task_program(json, program, report.stacks, !report.not_recorded.has_phases()); });
+        json.object([&] { add_task_program(json, program, report.stacks, !report.not_recorded.lacks_pauses()); });
     });
   });
   return std::string{json.text()} + '\n';

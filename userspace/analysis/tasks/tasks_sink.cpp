@@ -33,6 +33,7 @@ Tasks::~Tasks() = default;
 
 void Tasks::header(const RunHeader& header) {
   header_ = header;
+  finder_.header(header);
   last_ns_ = header.begin_ns();
 }
 

@@ -329,7 +329,7 @@ class TasksText {
     add_lacks(text, report_.lacks);
     if (report_.lost.any() && !lacks_events(report_.lacks))
       print(text, "warning: {}: it is unknown what tasks did then\n", report_.lost.text());
-    if (!report_.programs.empty() && report_.not_recorded.has_phases())
+    if (!report_.programs.empty() && report_.not_recorded.lacks_pauses())
       print(text, "{}: time in the GC is unknown\n", report_.not_recorded.text({EventKind::begin}));
     if (report_.not_followed > 0)
       print(text, "{} not counted: too many tasks or programs\n",

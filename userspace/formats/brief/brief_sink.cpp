@@ -44,6 +44,7 @@ BriefSink::BriefSink(Output& output, BriefOptions options)
 
 void BriefSink::header(const RunHeader& header) {
   header_ = header;
+  analyzer_.header(header);
   second_end_ns_ = end_of_second(header.begin_ns());
   const std::string title = fmt::format(
       "# pauses from {}, spans from {}, the {} longest a second; others summed up (--min, --all)",

@@ -73,6 +73,7 @@ void CsvSink::header(const RunHeader& header) {
   writer_.set_run(header);
   spans_.header(header);
   stats_.header(header);
+  finder_.header(header);
   out_.add(csv_titles());
 }
 
@@ -336,7 +337,7 @@ void CsvSink::add_span(const SpanEnd& end) {
          .process = process_of(registry_->process(end.process)),
          .domain = span.domain,
          .name = end.name,
-         .value = known_count(span.paused_ns, !is_known || header_.not_recorded.has_phases()).transform(csv_number),
+         .value = known_count(span.paused_ns, !is_known || header_.not_recorded.lacks_pauses()).transform(csv_number),
          .unit = nanoseconds,
          .state = end.unfinished ? to_string(*end.unfinished) : done,
          .time = is_known ? known_time({.on_cpu = span.time.code + span.time.gc,

@@ -19,8 +19,12 @@ void MetadataWriter::header(const RunHeader& header) {
   Metadata metadata(writer_, metadata_header, format_version);
   header_fields(header, metadata);
   if (header.shown_from_ns != 0) metadata.add("shown_from", header.shown_from_ns);
-  if (const NotRecorded& left_out = header.not_recorded; !left_out.selection.empty())
+  if (const NotRecorded& left_out = header.not_recorded; !left_out.selection.empty()) {
     metadata.add("selection", left_out.selection).add("left_out", left_out.kinds.to_ullong());
+    for (std::size_t family = 0; family < left_out_phases.size(); ++family)
+      if (left_out.phases.at(family).any())
+        metadata.add(left_out_phases[family], left_out.phases.at(family).to_ullong());
+  }
   metadata.write();
   for (const std::string& argument : header.command_line) {
     std::string_view rest = argument;
