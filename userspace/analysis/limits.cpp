@@ -18,7 +18,7 @@ namespace {
 double figure_of(const Histogram& durations, const Limit& limit) {
   switch (limit.figure) {
     case Limit::Figure::percentile:
-      return static_cast<double>(durations.percentile(limit.percentile));
+      return static_cast<double>(durations.known_percentile(limit.percentile).value_or(durations.max()));
     case Limit::Figure::max:
       return static_cast<double>(durations.max());
     case Limit::Figure::mean:
@@ -27,6 +27,14 @@ double figure_of(const Histogram& durations, const Limit& limit) {
       break;
   }
   return 0;
+}
+
+/// The name of figure_of(): of too few durations for a percentile their longest one is compared.
+std::string limit_name(const Histogram* durations, const Limit& limit) {
+  const std::string name = limit.text.substr(0, limit.text.find('>'));
+  const bool has_it = limit.figure != Limit::Figure::percentile || durations == nullptr ||
+                      durations->known_percentile(limit.percentile).has_value();
+  return has_it ? name : fmt::format("the longest (there are too few for {})", name);
 }
 
 std::string text_of(double figure, const Limit& limit) {
@@ -39,6 +47,14 @@ std::string why_no_programs(const Registry& registry) {
   const auto was_read = [](const ProcessInfo& process) { return events_read(process) == EventsRead::yes; };
   if (registry.others().words.events != 0 || std::ranges::any_of(registry.processes(), was_read)) return {};
   return "no program with runtime events was seen";
+}
+
+/// Why the share of no program is known; empty if one is.
+std::string why_no_share(const StatsReport& report, const Registry& registry) {
+  const auto is_known = [](const ProcessStats& process) { return process.figures.gc_share().has_value(); };
+  if (std::ranges::any_of(report.processes, is_known)) return {};
+  const std::string why = why_no_programs(registry);
+  return why.empty() ? "of no domain it is known how long it was there" : why;
 }
 
 }  // namespace
@@ -111,9 +127,10 @@ void LimitCheck::summary(const RunSummary& summary, const Registry& registry) {
   const StatsReport report = stats_ ? stats_->report(registry) : StatsReport();
   const LimitedDurations durations = limited_ ? limited_() : this->durations(registry);
   for (const Limit& limit : limits_) {
-    const bool needs_phases = limit.figure == Limit::Figure::gc_share || !limited_;
-    std::string why_none = limit.figure == Limit::Figure::gc_share ? why_no_programs(registry) : durations.why_none;
-    if (needs_phases && not_recorded_.has_phases()) why_none = not_recorded_.text({EventKind::begin});
+    const bool is_share = limit.figure == Limit::Figure::gc_share;
+    const bool lacks_phases = is_share ? not_recorded_.has_phases() : !limited_ && not_recorded_.lacks_pauses();
+    std::string why_none = is_share ? why_no_share(report, registry) : durations.why_none;
+    if (lacks_phases) why_none = not_recorded_.text({EventKind::begin});
     if (!why_none.empty())
       failures_.push_back(fmt::format("nothing was measured for '{}': {}", Escaped{limit.text}, why_none));
     else if (auto text = check(limit, durations.all, report))
@@ -126,7 +143,9 @@ LimitedDurations LimitCheck::durations(const Registry& registry) const {
   pauses.all.reserve(programs_.size());
   for (const auto& [index, program] : programs_)
     pauses.all.push_back({.what = "pauses", .comm = program.comm, .pid = program.pid, .durations = &program.pauses});
-  if (pauses.all.empty()) pauses.why_none = why_no_programs(registry);
+  if (!pauses.all.empty()) return pauses;
+  pauses.why_none = why_no_programs(registry);
+  if (pauses.why_none.empty()) pauses.why_none = "no pause ended";
   return pauses;
 }
 
@@ -136,24 +155,23 @@ std::optional<std::string> LimitCheck::check(const Limit& limit, const std::vect
   double worst = limit.most;
   std::string who;
   std::size_t exceeding = 0;
-  const auto compare = [&](double figure, std::string_view what, std::string_view comm, std::int32_t pid) {
+  const auto compare = [&](double figure, std::string_view what, std::string_view comm, std::int32_t pid,
+                           const Histogram* of) {
     if (figure <= limit.most) return;
     ++exceeding;
     if (figure <= worst) return;
     worst = figure;
-    who = fmt::format("{}{}/{}", what, Escaped{comm}, pid);
+    who = fmt::format("{} of {}{}/{}", limit_name(of, limit), what, Escaped{comm}, pid);
   };
   if (limit.figure == Limit::Figure::gc_share) {
     for (const ProcessStats& process : report.processes)
-      compare(process.figures.gc_share().value_or(0), "", process.comm, process.pid);
+      compare(process.figures.gc_share().value_or(0), "", process.comm, process.pid, nullptr);
   } else {
     for (const Limited& of : durations)
-      compare(figure_of(*of.durations, limit), "the " + of.what + " of ", of.comm, of.pid);
+      compare(figure_of(*of.durations, limit), "the " + of.what + " of ", of.comm, of.pid, of.durations);
   }
   if (who.empty()) return std::nullopt;
-  const std::string_view name = std::string_view(limit.text).substr(0, limit.text.find('>'));
-  std::string text =
-      fmt::format("{} of {} is {}, more than {}", name, who, text_of(worst, limit), text_of(limit.most, limit));
+  std::string text = fmt::format("{} is {}, more than {}", who, text_of(worst, limit), text_of(limit.most, limit));
   if (exceeding == 2) text += "; another one exceeds it, too";
   if (exceeding > 2) text += fmt::format("; {} others exceed it, too", exceeding - 1);
   return text;

@@ -13,9 +13,12 @@
 namespace rtev {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 constexpr std::uint64_t start = 1'000'000, ms = 1'000'000;
 
@@ -110,8 +113,19 @@ TEST_F(LimitsTest, MayBeReached) {
   EXPECT_THAT(failures({"max>30ms", "gc-share>50%"}, {30}), ElementsAre(HasSubstr("gc-share of ")));
 }
 
-TEST_F(LimitsTest, AreMetWithoutPauses) {
-  EXPECT_THAT(failures({"max>1ns", "p99>1ns", "mean>1ns", "gc-share>0%"}, {}), IsEmpty());
+TEST_F(LimitsTest, AreNotMetByNothing) {
+  EXPECT_THAT(failures({"max>1h", "p99>1h", "mean>1h"}, {}), Each(EndsWith("': no pause ended")));
+  EXPECT_THAT(failures({"gc-share>99%"}, {}), ElementsAre(StartsWith("nothing was measured for 'gc-share>99%': ")));
+}
+
+TEST_F(LimitsTest, OfTooFewDurationsForAPercentileTheLongestIsCompared) {
+  std::vector<std::uint64_t> pauses(99, 1);
+  pauses[50] = 30;
+  EXPECT_THAT(failures({"p99>20ms", "p98>20ms"}, pauses),
+              ElementsAre("the longest (there are too few for p99) of the pauses of serv\\x0A/4242 is 30.0ms, more "
+                          "than 20.0ms"));
+  pauses.push_back(1);
+  EXPECT_THAT(failures({"p99>20ms"}, pauses), IsEmpty());
 }
 
 TEST_F(LimitsTest, FailWithoutAProgramThatIsRead) {
@@ -129,7 +143,7 @@ TEST_F(LimitsTest, FailWithoutAProgramThatIsRead) {
   process.missed.gone = 1;
   EXPECT_THAT(failures({"max>1ns"}, {}), ElementsAre(nothing_for("max>1ns")));
   process.words.events = 1;
-  EXPECT_THAT(failures({"max>1ns"}, {}), IsEmpty());
+  EXPECT_THAT(failures({"max>1ns"}, {}), ElementsAre("nothing was measured for 'max>1ns': no pause ended"));
 }
 
 TEST_F(LimitsTest, FailWithoutOtherDurations) {
@@ -138,7 +152,8 @@ TEST_F(LimitsTest, FailWithoutOtherDurations) {
                    [] { return LimitedDurations{.why_none = "no such span ended"}; });
   check.header({.start_ns = start});
   check.summary({.start_ns = start, .end_ns = 1'000'000'000}, world.registry);
-  EXPECT_THAT(check.failures(), ElementsAre("nothing was measured for 'max>200ms': no such span ended"));
+  EXPECT_THAT(check.failures(), ElementsAre("nothing was measured for 'max>200ms': no such span ended",
+                                            StartsWith("nothing was measured for 'gc-share>50%': of no domain")));
 }
 
 }  // namespace

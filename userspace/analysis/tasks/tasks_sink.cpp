@@ -284,7 +284,11 @@ LimitedDurations Tasks::limited() const {
   for (const TaskProgram& program : report_.programs)
     lengths.all.push_back(
         {.what = "runs of tasks", .comm = program.comm, .pid = program.pid, .durations = &program.runs});
-  if (lengths.all.empty()) lengths.why_none = "no task was seen";
+  if (lengths.all.empty()) {
+    lengths.why_none = "no task was seen";
+  } else if (std::ranges::all_of(lengths.all, [](const Limited& of) { return of.durations->count() == 0; })) {
+    lengths.why_none = "no run of a task ended";
+  }
   return lengths;
 }
 
