@@ -213,7 +213,7 @@ ProcessFigures IntervalSink::figures_of(ProcessIndex index, const ProcessStats& 
       .events_read = process.events,
       .is_starting = process.events == EventsRead::off && rise(time_ns, process.begin_ns) < max_start_ns,
       .knows_phases = has_events && !header_.not_recorded.has_phases(),
-      .knows_counters = has_events && !header_.not_recorded.has_counters(),
+      .knows_counters = has_events && !header_.not_recorded.has_counters() && now.known_minor_words(),
       .knows_losses = has_events && !is_truncated_ && !process.figures.missing.unprobed,
       .version = process.version,
       .ended = process.ended,

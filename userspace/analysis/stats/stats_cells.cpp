@@ -97,7 +97,7 @@ void add_user_spans(TextBuffer& out, const ProcessStats& process, std::size_t in
   constexpr std::size_t name_width = 24;
   TextTable table{indent};
   table.column("SPAN", name_width, TextTable::Align::left);
-  for (const std::string_view title : {"COUNT", "MEAN", "P99", "MAX", "TOTAL", "OF WALL"}) table.column(title, 10);
+  for (const std::string_view title : {"COUNT", "MEAN", "P99", "MAX", "TOTAL", "TIME%"}) table.column(title, 10);
   for (std::size_t i = 0; i < std::min(spans.size(), most); ++i) {
     const UserEventStats& span = *spans[i];
     table.row();
@@ -107,8 +107,10 @@ void add_user_spans(TextBuffer& out, const ProcessStats& process, std::size_t in
     for (const auto& ns : {std::optional(static_cast<std::uint64_t>(span.durations.mean())),
                            span.durations.known_percentile(99), std::optional(span.durations.max())})
       table.duration(ns);
-    const auto wall_ns = process.figures.wall();
-    table.cell(wall_ns ? fmt::format("{}", Percent{span.durations.total(), *wall_ns}) : "-");
+    add_time(table, span.durations.total(), bound);
+    // As GC%: events of a process may be on for a part of its time only, and its domains have spans at the same time.
+    const auto of_ns = process.figures.domain_time();
+    table.cell(of_ns ? fmt::format("{}", Percent{span.durations.total(), *of_ns}) : "-", bound && of_ns);
   }
   if (spans.size() > most) table.line(fmt::format("and {} more names with less time", spans.size() - most));
   out.add('\n');

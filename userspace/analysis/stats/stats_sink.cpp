@@ -27,6 +27,7 @@ void Stats::header(const RunHeader& header) {
   allocators_.header(header);
   version_ = header.version;
   not_recorded_ = header.not_recorded;
+  pauses_.header(header);
   run_ns_ = header.start_ns;
   run_realtime_ns_ = header.start_realtime_ns;
   start_ns_ = header.begin_ns();

@@ -121,17 +121,18 @@ class Screen {
   }
 
   static void collector(TextBuffer& head, const StatsFigures& figures, std::string_view whose) {
+    const std::string_view bound = at_least(figures.phases_bound());
     if (!figures.of_phases(figures.gc_ns)) {
       head.add(": GC is unknown");
     } else if (figures.gc_ns == 0) {
       head.add(": no garbage collection");
     } else {
-      print(head, ": GC took {}{}", at_least(figures.phases_bound()), Duration{figures.gc_ns});
+      print(head, ": GC took {}{}", bound, Duration{figures.gc_ns});
     }
     if (const auto share = figures.gc_share(); share && figures.gc_ns > 0)
-      print(head, ", {} of the time of {} domains", percent(*share), whose);
+      print(head, ", {}{} of the time of {} domains", bound, percent(*share), whose);
     if (figures.cpu_ns && figures.gc_cpu_ns > 0) {
-      print(head, ", {} of {} CPU time ({} of {})", Percent{figures.gc_cpu_ns, *figures.cpu_ns}, whose,
+      print(head, ", {}{} of {} CPU time ({} of {})", bound, Percent{figures.gc_cpu_ns, *figures.cpu_ns}, whose,
             Duration{figures.gc_cpu_ns}, Duration{*figures.cpu_ns});
     }
   }
@@ -204,11 +205,11 @@ class Screen {
   }
 
   /// "12.3 MB/s, ", nothing in so short a time that it tells little.
-  static std::string rate(std::uint64_t words, std::uint64_t wall_ns) {
+  static std::string rate(std::uint64_t words, std::uint64_t wall_ns, std::string_view bound) {
     constexpr std::uint64_t least_ns = 100'000'000;
     if (wall_ns < least_ns) return {};
     const double per_second = static_cast<double>(words) * 1e9 / static_cast<double>(wall_ns);
-    return fmt::format("{}/s, ", bytes_of(static_cast<std::uint64_t>(per_second)));
+    return fmt::format("{}{}/s, ", bound, bytes_of(static_cast<std::uint64_t>(per_second)));
   }
 
   void allocation(const ProcessStats& process) {
@@ -216,18 +217,19 @@ class Screen {
     TextBuffer text;
     const std::string_view bound = at_least(figures.missing.any());
     print(text, "allocated {}{} in minor heaps ({}{})", bound, bytes_of(figures.minor_words),
-          rate(figures.minor_words, figures.wall_ns),
+          rate(figures.minor_words, figures.wall_ns, bound),
           figures.known_minor_collections()
-              ? fmt::format("{}", Counted{figures.minor_collections, "minor collection", "minor collections"})
+              ? fmt::format("{}{}", bound, Counted{figures.minor_collections, "minor collection", "minor collections"})
               : "collections unknown");
     if (figures.promoted_words > 0) {
-      print(text, ", promoted {} of it ({}{})", Percent{figures.promoted_words, figures.minor_words},
-            rate(figures.promoted_words, figures.wall_ns), bytes_of(figures.promoted_words));
+      print(text, ", promoted {} of it ({}{}{})", Percent{figures.promoted_words, figures.minor_words},
+            rate(figures.promoted_words, figures.wall_ns, bound), bound, bytes_of(figures.promoted_words));
     }
     const std::uint64_t major = figures.major_words.value_or(0);
     if (major > figures.promoted_words)
-      print(text, "; {} directly in the major heap", bytes_of(major - figures.promoted_words));
-    if (figures.major_cycles > 0) print(text, "; {}", Counted{figures.major_cycles, "major cycle", "major cycles"});
+      print(text, "; {}{} directly in the major heap", bound, bytes_of(major - figures.promoted_words));
+    if (figures.major_cycles > 0)
+      print(text, "; {}{}", bound, Counted{figures.major_cycles, "major cycle", "major cycles"});
     if (const auto since_ns = process.since_cycle_ns(); since_ns && figures.major_cycles > 0)
       print(text, ", the last {} {}", Duration{*since_ns}, process.ended ? "before the end" : "ago");
     line(text.text());

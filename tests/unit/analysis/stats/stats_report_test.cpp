@@ -376,9 +376,9 @@ TEST_F(StatsReportTest, SpansHaveDurationsByName) {
   EXPECT_THAT(screen, HasSubstr("\nuser events: 4+ \"request\", 1+ \"query\", 1+ \"tick\", 1+ \"never\\x1B ends\"\n"));
   EXPECT_THAT(screen,
               HasSubstr("\n\n"
-                        "SPAN                         COUNT      MEAN       P99       MAX     TOTAL   OF WALL\n"
-                        "request                          3+   2.50µs    4.00µs    4.00µs    7.50µs       <1%\n"
-                        "query                            1+   1.00µs    1.00µs    1.00µs    1.00µs       <1%\n"));
+                        "SPAN                         COUNT      MEAN       P99       MAX     TOTAL     TIME%\n"
+                        "request                          3+   2.50µs         -    4.00µs    7.50µs+      <1%+\n"
+                        "query                            1+   1.00µs         -    1.00µs    1.00µs+      <1%+\n"));
   EXPECT_THAT(text(), HasSubstr("\n  request       "));
   const auto request = json()["processes"][0]["user_event_counts"][0];
   EXPECT_EQ(request["name"], "request");
@@ -533,6 +533,33 @@ TEST_F(StatsReportTest, CollectionsThatWereNotSeenAreUnknown) {
   count(1'000'000'000, "minor_allocated", 80'000'000);
   EXPECT_EQ(json()["total"]["collections"]["minor"], nullptr);
   EXPECT_THAT(text(false), HasSubstr("collections unknown"));
+}
+
+TEST_F(StatsReportTest, WhereWordsWereLostAllFiguresOfTheSentencesAreLowerBounds) {
+  const auto collect = [this](std::uint64_t at) {
+    span(at, at + 1'000'000, "minor");
+    count(at + 1'000'000, "minor_allocated", 8'000'000);
+    count(at + 1'000'000, "minor_promoted", 80'000);
+    span(at + 2'000'000, at + 3'000'000, "major_gc_stw");
+  };
+  collect(1'000'000'000);
+  stats.summary({.end_ns = 3'000'000'000}, world.registry);
+  EXPECT_THAT(text(false), Not(HasSubstr("at least 1 minor")));
+  lose(2'000'000'000, 2'500'000'000, 7);
+  const std::string screen = text(false);
+  for (const char* const figure : {"GC took at least ", ", at least 0.1% of the time", "allocated at least 8.00 MB",
+                                   "at least 1 minor collection", "at least 1 major cycle"})
+    EXPECT_THAT(screen, HasSubstr(figure));
+}
+
+TEST_F(StatsReportTest, SpansAreComparedWithTheTimeOfTheDomains) {
+  world.user_names = {{1, "request"}};
+  stats.header({.version = "1", .start_ns = 1'000'000'000});
+  process(1'000'000'000, ProcessAction::found);
+  process(9'000'000'000, ProcessAction::ring);  // its events were switched on
+  feed(Events(world.slot).add(10'000'000'000, EventKind::user_begin, 1));
+  feed(Events(world.slot).add(11'000'000'000, EventKind::user_end, 1));
+  EXPECT_THAT(text(false), testing::ContainsRegex("request +1 +1.00s +- +1.00s +1.00s +100%\n"));
 }
 
 TEST_F(StatsReportTest, WhatProgramsCallThemselvesIsEscaped) {
