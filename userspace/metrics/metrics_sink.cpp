@@ -101,6 +101,7 @@ void MetricsSink::advance(std::uint64_t time_ns, const Registry& registry) {
   if (now_ns_ >= next_note_events_ns_) {
     next_note_events_ns_ = now_ns_ + note_events_ns;
     for (auto& [index, process] : processes_) note_events(process, registry.process(index));
+    std::erase_if(ended_, [&](ProcessIndex index) { return registry.process(index).pid == 0; });
   }
   registry_ = nullptr;
 }
@@ -233,6 +234,7 @@ void MetricsSink::add_process(const Event& event, const Batch& batch) {
 }
 
 void MetricsSink::end_process(ProcessIndex index, std::int64_t status) {
+  ended_.insert(index);
   const auto found = processes_.find(index);
   if (found == processes_.end()) return;
   Process& process = found->second;
@@ -303,8 +305,8 @@ MetricsSink::Process* MetricsSink::process_at(ProcessIndex index) {
   auto found = processes_.find(index);
   if (found == processes_.end()) {
     const ProcessInfo& info = registry_->process(index);
-    // A late event of one that is forgotten would add it for ever.
-    if (info.pid == 0) return nullptr;
+    // A late event would add it for ever.
+    if (info.pid == 0 || ended_.contains(index)) return nullptr;
     found = processes_.try_emplace(index).first;
     Group* const group = group_for(info);
     found->second.group = group != nullptr ? group : &fold(info);
@@ -319,8 +321,10 @@ MetricsSink::Process* MetricsSink::process_at(ProcessIndex index) {
 }
 
 Group& MetricsSink::group_of(ProcessIndex index) {
-  Process* const process = process_at(index);
-  return process != nullptr ? *process->group : other_;
+  if (const Process* const process = process_at(index)) return *process->group;
+  const ProcessInfo& info = registry_->process(index);
+  Group* const group = info.pid != 0 ? group_for(info) : nullptr;
+  return group != nullptr ? *group : other_;
 }
 
 /// Null: it is counted in "other".
@@ -373,9 +377,10 @@ void MetricsSink::on_unfinished(const DomainLife& domain, const PhaseEnd& /*root
 }
 
 void MetricsSink::on_pause_details(PauseDetails&& pause) {
-  Process* const process = process_at(pause.domain.process);
-  if (process == nullptr) return;
-  GroupFigures& figures = process->group->figures;
+  Process late;
+  Process* process = process_at(pause.domain.process);
+  if (process == nullptr) process = &late;
+  GroupFigures& figures = group_of(pause.domain.process).figures;
   Domain& domain = process->domains[pause.domain.domain];
   std::array<bool, phase_family_count> has{};
   for (const PhaseTree::Node& node : pause.phases.nodes()) {
@@ -403,6 +408,7 @@ void MetricsSink::on_pause_details(PauseDetails&& pause) {
   if (options_.pause_span_ns == 0 || pause.duration_ns() < options_.pause_span_ns || !spans_.wants(pause.end_ns))
     return;
   const ProcessInfo& info = registry_->process(pause.domain.process);
+  if (info.pid == 0) return;  // it is forgotten
   const SwitchesSeen seen = analyzer_.scheduler_seen() ? SwitchesSeen::ocaml : SwitchesSeen::none;
   spans_.add({.begin_ns = pause.begin_ns,
               .end_ns = pause.end_ns,

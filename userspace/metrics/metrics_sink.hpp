@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -118,6 +119,8 @@ class MetricsSink final : public Sink, private PauseConsumer {
   std::unordered_map<ProcessIndex, Process> processes_;
   std::unordered_map<std::int32_t, ProcessIndex> images_;  ///< by pid, of those that run
   std::set<ProcessIndex> nameless_;                        ///< whose service was not known when they came
+  /// Late events of these are counted in their group, but add no process. Until the registry forgets them.
+  std::unordered_set<ProcessIndex> ended_;
   ProcessIndex last_index_ = 0;
   Process* last_process_ = nullptr;     ///< the one asked for last: events come in runs
   const Registry* registry_ = nullptr;  ///< during consume() and advance()

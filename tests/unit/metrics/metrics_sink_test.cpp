@@ -467,5 +467,18 @@ TEST_F(MetricsTest, ALateEventOfAForgottenProcessAddsNone) {
   EXPECT_EQ(value("ocaml_domains{group=server}"), 0);
 }
 
+TEST_F(MetricsTest, ALateEventOfAnEndedProcessIsCountedInItsGroup) {
+  process(1, ProcessAction::exec);
+  process(2, ProcessAction::exit);
+  play("10 >minor 20 <minor");
+  count(30, "minor_allocated", 1);
+  count(40, "major_heap_pool_words", 100);
+  EXPECT_EQ(value("ocaml_processes{group=server}"), 0);
+  EXPECT_EQ(value("ocaml_domains{group=server}"), 0);
+  EXPECT_EQ(value("ocaml_process_exits{group=server,reason=exit}"), 1);
+  EXPECT_EQ(value("ocaml_gc_minor_collections{group=server}"), 1);
+  EXPECT_EQ(histogram("ocaml_gc_pause_duration{group=server,kind=minor}").count(), 1U);
+}
+
 }  // namespace
 }  // namespace rtev::test
