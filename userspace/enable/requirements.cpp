@@ -170,7 +170,7 @@ void add_place(List& list, const std::expected<RingPlace, NoAnswer>& place, cons
   }
   if (place->is_unsafe)
     return list.add(EnableResult::directory, "directory of the ring", false,
-                    name + ": its file system may not answer (FUSE, NFS)", hint);
+                    name + ": its file system is not known, or may not answer (FUSE, NFS)", hint);
   if (!place->insecure.empty())
     return list.add(EnableResult::directory, "directory of the ring", false, name + ": " + place->insecure, hint);
   const int error = place->open_error != 0 ? place->open_error : place->access_error;
