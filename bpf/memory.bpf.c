@@ -5,31 +5,35 @@
 
 #define MAX_GROUP_DEPTH 128
 
-/* Of the counts that a group keeps, with those of the groups below it: NR_INACTIVE_FILE and NR_ACTIVE_FILE. All kernels
- * since 6.1 keep them there. */
+const volatile __u32 page_shift = 12;
+
+/* Of the counts that a group keeps, with those of the groups below it: NR_INACTIVE_FILE and NR_ACTIVE_FILE, in pages,
+ * and NR_SLAB_RECLAIMABLE_B, in bytes. All kernels since 6.1 keep them there. */
 #define INACTIVE_FILE 2
 #define ACTIVE_FILE 3
+#define SLAB_RECLAIMABLE 5
 
 struct walk {
   struct page_counter* counter; /* NULL above the root */
   __u64 pages_left;             /* of those below it */
 };
 
-/* Pages of files, which the kernel takes back when a group is full. */
-static __always_inline __u64 file_pages(struct page_counter* counter) {
+/* What the kernel takes back when a group is full: pages of files, and of names and inodes that nobody uses. */
+static __always_inline __u64 reclaimable_pages(struct page_counter* counter) {
   struct mem_cgroup* group = (void*)counter - bpf_core_field_offset(struct mem_cgroup, memory);
   struct memcg_vmstats* counts = BPF_CORE_READ(group, vmstats);
-  long inactive = 0, active = 0;
+  long inactive = 0, active = 0, slab = 0;
   if (!counts) return 0;
   bpf_core_read(&inactive, sizeof(inactive), &counts->state[INACTIVE_FILE]);
   bpf_core_read(&active, sizeof(active), &counts->state[ACTIVE_FILE]);
-  return (inactive > 0 ? inactive : 0) + (active > 0 ? active : 0);
+  bpf_core_read(&slab, sizeof(slab), &counts->state[SLAB_RECLAIMABLE]);
+  return (inactive > 0 ? inactive : 0) + (active > 0 ? active : 0) + (slab > 0 ? slab >> page_shift : 0);
 }
 
 static long go_up(__u32 depth, struct walk* walk) {
   struct page_counter* counter = walk->counter;
   const __u64 max = BPF_CORE_READ(counter, max), used = BPF_CORE_READ(counter, usage.counter),
-              files = file_pages(counter), needed = used > files ? used - files : 0,
+              reclaimable = reclaimable_pages(counter), needed = used > reclaimable ? used - reclaimable : 0,
               left = max > needed ? max - needed : 0;
   if (left < walk->pages_left) walk->pages_left = left;
   walk->counter = BPF_CORE_READ(counter, parent);

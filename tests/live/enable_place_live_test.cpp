@@ -129,30 +129,45 @@ TEST_F(EnablePlaceLive, AControlGroupWithoutMemoryForTheRingIsRefused) {
   expect_refused(placed.process(), placed.pid(), "memory of its control group: 4");
 }
 
-TEST_F(EnablePlaceLive, PagesOfFilesInAControlGroupAreMemoryThatIsLeft) {
+class FullGroupLive : public EnablePlaceLive {
+ protected:
+  /// Looks whether a program can be enabled in a control group that `fill`, a script, has filled.
+  void expect_room_after(const std::string& fill, std::uint64_t limit_bytes) {
+    const auto group = MemoryGroup::make();
+    if (!group) GTEST_SKIP() << "there is no place for a control group";
+    ASSERT_TRUE(group->limit(limit_bytes));
+    Process filler({.argv = {"sh", "-c", "echo ready; read go; " + fill}}, "ready");
+    ASSERT_TRUE(group->add(filler.pid()));
+    filler.go();
+    ASSERT_EQ(filler.wait().status.code(), 0);
+    const Place place{.label = "Group", .what = "", .unshare = {"--mount"}, .script = rings_script};
+    Placed placed(place, dir.path(), workloads(), "alloc");
+    ASSERT_TRUE(group->add(placed.pid()));
+    const Strings dry_run{tool(), "enable", "--dry-run", "-p", std::to_string(placed.pid())};
+    Outcome outcome;
+    EXPECT_TRUE(poll_until([&] {
+      outcome = run({.argv = dry_run});
+      return outcome.status.code() == 0;
+    })) << outcome.out
+        << outcome.err << "the kernel sums up such pages every two seconds";
+    EXPECT_EQ(run_through(placed.process()).status.code(), 0);
+  }
+};
+
+TEST_F(FullGroupLive, PagesOfFilesAreMemoryThatIsLeft) {
   covers("enable", "a control group that is full of pages of files");
-  const auto group = MemoryGroup::make();
-  if (!group) GTEST_SKIP() << "there is no place for a control group";
   constexpr std::uint64_t limit_bytes = 256 << 20;
-  ASSERT_TRUE(group->limit(limit_bytes));
   const std::string file = dir / "large";
   std::ofstream(file).close();
   fs::resize_file(file, 2 * limit_bytes);
-  Process reader({.argv = {"sh", "-c", "echo ready; read go; exec cat " + file + " >/dev/null"}}, "ready");
-  ASSERT_TRUE(group->add(reader.pid()));
-  reader.go();
-  ASSERT_EQ(reader.wait().status.code(), 0);
-  const Place place{.label = "Group", .what = "", .unshare = {"--mount"}, .script = rings_script};
-  Placed placed(place, dir.path(), workloads(), "alloc");
-  ASSERT_TRUE(group->add(placed.pid()));
-  const Strings dry_run{tool(), "enable", "--dry-run", "-p", std::to_string(placed.pid())};
-  Outcome outcome;
-  EXPECT_TRUE(poll_until([&] {
-    outcome = run({.argv = dry_run});
-    return outcome.status.code() == 0;
-  })) << outcome.out
-      << outcome.err << "the kernel sums up such pages every two seconds";
-  EXPECT_EQ(run_through(placed.process()).status.code(), 0);
+  expect_room_after("exec cat " + file + " >/dev/null", limit_bytes);
+}
+
+TEST_F(FullGroupLive, NamesThatNobodyUsesAreMemoryThatIsLeft) {
+  covers("enable", "a control group that is full of names of files");
+  // Each takes 700 bytes or so.
+  const std::string prefix = (dir / std::string(200, 'x')).string();
+  expect_room_after("i=0; while [ $i -lt 200000 ]; do [ -e " + prefix + "$i ]; i=$((i + 1)); done", 80 << 20);
 }
 
 TEST_F(EnablePlaceLive, AReadOnlyFileSystemIsRefused) {

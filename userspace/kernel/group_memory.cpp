@@ -5,6 +5,8 @@
 #include <bpf/libbpf.h>
 #include <unistd.h>
 
+#include <bit>
+
 #include "base/clock.hpp"
 #include "base/unique_fd.hpp"
 #include "bpf/records.h"
@@ -14,12 +16,15 @@
 namespace rtev::kernel {
 
 struct GroupMemory::State {
-  std::unique_ptr<memory_bpf, SkeletonDestroy<memory_bpf__destroy>> skeleton{memory_bpf__open_and_load()};
+  std::unique_ptr<memory_bpf, SkeletonDestroy<memory_bpf__destroy>> skeleton{memory_bpf__open()};
 };
 
 GroupMemory::GroupMemory() {
   capture_libbpf_log();
   state_ = std::make_unique<State>();
+  auto& skeleton = state_->skeleton;
+  if (skeleton) skeleton->rodata->page_shift = std::countr_zero(static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
+  if (skeleton && memory_bpf__load(skeleton.get()) != 0) skeleton.reset();
   take_libbpf_warnings();
 }
 GroupMemory::GroupMemory(GroupMemory&&) noexcept = default;
