@@ -111,10 +111,12 @@ class Guard {
     put_back_held();
     pause_kept();
     const std::uint64_t end_ns = monotonic_ns() + late_timeout_ns;
-    while (!late_.empty() && monotonic_ns() < end_ns) {
+    while ((!late_.empty() || pauser_.is_waiting()) && monotonic_ns() < end_ns) {
       std::this_thread::sleep_for(late_interval);
-      late_ = pause_all(std::move(late_));
+      late_ = pauser_.pause(std::move(late_));
     }
+    // Nothing else is to be done any more.
+    pauser_.pause_here(std::move(late_));
   }
 
  private:
@@ -198,7 +200,7 @@ class Guard {
     return true;
   }
 
-  void pause_kept() { std::ranges::move(pause_all(std::exchange(kept_, {})), std::back_inserter(late_)); }
+  void pause_kept() { std::ranges::move(pauser_.pause(std::exchange(kept_, {})), std::back_inserter(late_)); }
 
   UniqueFd channel_;
   Procfs procfs_;
@@ -208,6 +210,7 @@ class Guard {
   UniqueFd tracer_;
   bool is_watching_ = false;
   std::vector<PausedAtEnd> kept_;
+  Pauser pauser_;
   std::vector<PausedAtEnd> late_;  ///< their events were off when the others were paused
   std::size_t next_check_ = kept_check;
   std::size_t max_kept_ = std::min(max_kept, room_for_descriptors());

@@ -109,7 +109,7 @@ TEST_F(ProcessMemoryTest, EventsOfTheNextProgramAreNotPaused) {
   constexpr std::uint64_t off = Lookalike::directory;
   for (const std::uint64_t flag : {Lookalike::enabled, off}) programs.push_back(to_pause(*held_, flag));
   child_->go_on();
-  EXPECT_TRUE(pause_all(std::move(programs)).empty()) << "its events are not those that were off";
+  EXPECT_TRUE(Pauser().pause(std::move(programs)).empty()) << "its events are not those that were off";
   EXPECT_EQ(word_now(Lookalike::paused), 0u);
 }
 
