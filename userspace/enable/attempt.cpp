@@ -25,7 +25,9 @@ constexpr std::chrono::microseconds look_interval{50};
 constexpr int looks_between_requests = 10;
 
 /// How long all processes may take to let their hooks be put back at the start.
-constexpr std::chrono::seconds mend_timeout{2};
+constexpr std::chrono::milliseconds mend_timeout{2000};
+/// The same at the end, where other programs wait to be as they were.
+constexpr std::chrono::milliseconds last_mend_timeout{200};
 /// One of them, when it is one after the other.
 constexpr std::chrono::milliseconds mend_one_timeout{200};
 
@@ -216,7 +218,7 @@ bool forget_ring(const Procfs& procfs, const Target& target) {
 }
 
 Processes mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent,
-                          const Progress* progress) {
+                          const Progress* progress, bool is_finishing) {
   // A process may let its reader wait for ever: side by side.
   struct Mended {
     Journal::Left left;
@@ -224,12 +226,13 @@ Processes mend_left_hooks(const Journal& journal, const JournalOwner& supervisor
   };
   std::vector<Mended> mended;
   Processes tried;
-  const auto end = std::chrono::steady_clock::now() + mend_timeout;
+  const auto end = std::chrono::steady_clock::now() + (is_finishing ? last_mend_timeout : mend_timeout);
   for (Journal::Left& left : journal.left_to(supervisor)) {
     if (left.entry.owner == supervisor) tried.emplace(left.entry.pid, left.entry.start_ticks);
     // It would take the time that others need. A later run tries it again.
     const std::uint32_t user = charged_user(left.entry.user);
     if (silent.reason(left.entry.pid, left.entry.start_ticks, user)) continue;
+    if (is_finishing && silent.has_any_of(user)) continue;
     std::packaged_task<void()> task([entry = left.entry] { mend(entry); });
     if (progress != nullptr) {
       const Progress::Scope at_work = progress->work_on(left.entry.pid, left.entry.start_ticks, user);

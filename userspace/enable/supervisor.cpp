@@ -259,7 +259,8 @@ void Supervisor::work(int channel) {
     send(failure(programs.error()));
     ::_exit(1);
   }
-  Processes tried_before = mend_left_hooks(journal_, own_, silent_, mends_one_by_one_ ? &progress_ : nullptr);
+  Processes tried_before =
+      mend_left_hooks(journal_, own_, silent_, mends_one_by_one_ ? &progress_ : nullptr, is_finishing_);
   send({});
   Worker worker(options_, std::move(*programs), std::move(journal_), std::move(guardian_),
                 {.progress = progress_, .silent = silent_, .suspects = suspects_, .supervisor = own_},

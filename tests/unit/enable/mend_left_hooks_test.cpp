@@ -127,6 +127,36 @@ TEST_F(MendLeftHooksTest, LeavesProcessesThatDoNotAnswer) {
   EXPECT_EQ(journal_->left_to({}).size(), 1u) << "a later run tries it again";
 }
 
+TEST_F(MendLeftHooksTest, AtTheEndItLeavesAllOfAUserOfWhomOneDoesNotAnswer) {
+  SilentProcesses silent;
+  silent.add({.pid = INT32_MAX, .start_ticks = 1, .user = user});
+  ASSERT_TRUE(journal_->add(entry_));
+  mend_left_hooks(*journal_, {}, silent, nullptr, true);
+  EXPECT_EQ(word(Lookalike::hook), base + Lookalike::start);
+  EXPECT_EQ(journal_->left_to({}).size(), 1u);
+  mend_left_hooks(*journal_, {}, silent, nullptr, false);
+  EXPECT_EQ(word(Lookalike::hook), base + Lookalike::default_hook);
+}
+
+TEST_F(MendLeftHooksTest, AtTheEndItWaitsForAMomentOnly) {
+  constexpr int no_filter = 2;
+  ASSERT_TRUE(journal_->add(entry_));
+  const pid_t worker = ::fork();
+  if (worker == 0) {
+    if (!hold_call(SYS_pidfd_open)) ::_exit(no_filter);
+    const std::uint64_t start_ns = monotonic_ns();
+    mend_left_hooks(*journal_, {}, {}, nullptr, true);
+    ::_exit(monotonic_ns() - start_ns < 1'000'000'000 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(worker, &status, 0), worker);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == no_filter) GTEST_SKIP() << "no SECCOMP_RET_USER_NOTIF here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(word(Lookalike::hook), base + Lookalike::start);
+  EXPECT_EQ(journal_->left_to({}).size(), 1u);
+}
+
 TEST_F(MendLeftHooksTest, OneByOneWhoEndsItIsKnown) {
   auto progress = Progress::create();
   ASSERT_TRUE(progress);
