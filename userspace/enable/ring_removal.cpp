@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,15 +20,31 @@
 namespace rtev::enable {
 namespace {
 
-/// Rings that are freed at a time. Each time that events are switched on adds one.
-constexpr std::size_t max_freed = 64;
+/// Removed rings that are looked at, and freed, at a time. Each time that events are switched on adds one.
+constexpr std::size_t max_removed = 64;
 
-/// Mappings of rings that the program itself made. A forked child maps its parent's ring, too, and readers map others'.
-std::vector<Mapping> own_rings(const Procfs& procfs, const HeldProcess& process) {
-  std::vector<Mapping> found;
+/// No path of Linux is longer. Escapes make one longer that holds newlines: no ring of ours.
+constexpr std::size_t max_path_bytes = 4096;
+
+/// What the program itself made. A forked child maps its parent's ring, too, and readers map others'.
+struct OwnRings {
+  std::optional<Mapping> present{};  ///< the first one whose file has a name
+  std::vector<Mapping> removed{};    ///< without their paths
+};
+
+/// A process can have 65,530 mappings, with paths of kilobytes: no more is kept than is needed.
+OwnRings own_rings(const Procfs& procfs, const HeldProcess& process) {
+  OwnRings found;
   const std::int32_t own_number = procfs.ns_pid(process.pid());
   procfs.visit_mappings(process.pid(), [&](Mapping mapping) {
-    if (is_ring_mapping(mapping) && ring_number(mapping.path) == own_number) found.push_back(std::move(mapping));
+    if (mapping.path.size() > max_path_bytes || !is_ring_mapping(mapping) || ring_number(mapping.path) != own_number)
+      return true;
+    if (!mapping.deleted) {
+      if (!found.present) found.present = std::move(mapping);
+    } else if (found.removed.size() < max_removed) {
+      mapping.path = std::string();
+      found.removed.push_back(std::move(mapping));
+    }
     return true;
   });
   return found;
@@ -59,9 +75,7 @@ bool free_blocks(const UniqueFd& held) {
 }  // namespace
 
 std::optional<Mapping> present_ring(const Procfs& procfs, const HeldProcess& process) {
-  const auto rings = own_rings(procfs, process);
-  const auto present = std::ranges::find(rings, false, &Mapping::deleted);
-  return present == rings.end() ? std::nullopt : std::optional(*present);
+  return own_rings(procfs, process).present;
 }
 
 bool remove_present_ring(const Procfs& procfs, const Target& target) {
@@ -80,13 +94,12 @@ void remove_left_ring(const Procfs& procfs, const Target& target, const EnabledN
 
 void free_removed_rings(const Procfs& procfs, const Target& target) {
   const HeldProcess& process = target.process;
-  std::vector<Mapping> removed = own_rings(procfs, process);
+  const OwnRings rings = own_rings(procfs, process);
   // Without a name it may be the one that is written to: somebody has removed its file.
-  if (std::erase_if(removed, [](const Mapping& ring) { return !ring.deleted; }) == 0 || removed.empty()) return;
-  removed.resize(std::min(removed.size(), max_freed));
+  if (!rings.present || rings.removed.empty()) return;
   run_in_child(charged_user(process.credentials().user), {process.directory().get()}, [&] {
     std::vector<UniqueFd> held;
-    for (const Mapping& ring : removed) {
+    for (const Mapping& ring : rings.removed) {
       UniqueFd file = process.open(fmt::format("map_files/{:x}-{:x}", ring.begin, ring.end).c_str(), O_PATH);
       if (is_removed_ring(procfs, file, ring, process)) held.push_back(std::move(file));
     }

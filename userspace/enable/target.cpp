@@ -4,7 +4,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/processor.hpp"
@@ -92,13 +95,18 @@ Checked<DomainLayout> layout_of(const RuntimeBinary& runtime) {
   return *layout;
 }
 
-/// The mappings of a process, to look addresses up.
+/// The mappings of a process at these addresses. Others are not kept: a process can have 65,530, with paths of
+/// kilobytes.
 class Mappings {
  public:
-  Mappings(const Procfs& procfs, std::int32_t pid) {
-    procfs.visit_mappings(pid, [this](Mapping mapping) {
-      mappings_.push_back(std::move(mapping));
-      return true;
+  Mappings(const Procfs& procfs, std::int32_t pid, std::span<const std::uint64_t> addresses) {
+    if (addresses.empty()) return;
+    const std::uint64_t last = *std::ranges::max_element(addresses);
+    procfs.visit_mappings(pid, [&](Mapping mapping) {
+      const auto is_in = [&](std::uint64_t address) { return mapping.begin <= address && address < mapping.end; };
+      const bool is_beyond = mapping.begin > last;
+      if (std::ranges::any_of(addresses, is_in)) mappings_.push_back(std::move(mapping));
+      return !is_beyond && mappings_.size() < addresses.size();
     });
   }
 
@@ -130,20 +138,32 @@ std::optional<std::uint64_t> start_file_offset(const RuntimeBinary& runtime) {
 }
 
 /// Whether everything lies where it must: the function in the code of the runtime's file, the variables in its data.
-/// The mapping of the code.
-Checked<Mapping> check_places(const Target& target, const Mappings& mappings) {
+/// The mapping of the code, without its path.
+Checked<Mapping> check_places(const Procfs& procfs, const Target& target) {
+  const StartSites& sites = target.runtime.start_sites;
+  const std::array addresses{target.start_function(),
+                             target.hook(),
+                             target.flags().enabled,
+                             target.flags().paused,
+                             target.place(sites.blocking_hook),
+                             target.place(sites.directory)};
+  const Mappings mappings(procfs, target.process.pid(), addresses);
   const auto offset = start_file_offset(target.runtime);
   const Mapping* const code = offset ? mappings.code(target.start_function(), *offset) : nullptr;
   const Mapping* const hook = mappings.find(target.hook());
   const bool same_file = code != nullptr && hook != nullptr && hook->inode == code->inode &&
                          hook->device == code->device && hook->path == code->path;
-  const std::uint64_t directory = target.place(target.runtime.start_sites.directory);
+  const std::uint64_t directory = target.place(sites.directory);
   const bool variables = mappings.is_variable(target.hook()) && mappings.is_variable(target.flags().enabled) &&
                          mappings.is_variable(target.flags().paused) &&
-                         mappings.is_variable(target.place(target.runtime.start_sites.blocking_hook)) &&
+                         mappings.is_variable(target.place(sites.blocking_hook)) &&
                          (directory == 0 || mappings.is_variable(directory));
-  if (same_file && variables) return *code;
-  return refuse(EnableResult::unexpected_value, "its runtime is not mapped as its file says");
+  if (!same_file || !variables)
+    return refuse(EnableResult::unexpected_value, "its runtime is not mapped as its file says");
+  // Kept for every program that is waited for.
+  Mapping found = *code;
+  found.path = std::string();
+  return found;
 }
 
 /// Where the offsets of the runtime's thread-local variables count from; nothing if the thread has none.
@@ -202,7 +222,7 @@ Checked<EventsState> Target::events_state() const {
 
 Checked<void> Target::check_unchanged(const Procfs& procfs) const {
   if (auto same = process.check_unchanged(); !same) return same;
-  const auto now = check_places(*this, Mappings(procfs, process.pid()));
+  const auto now = check_places(procfs, *this);
   if (!now) return std::unexpected(now.error());
   if (now->begin != code.begin || now->inode != code.inode || now->device != code.device)
     return refuse(EnableResult::unexpected_value, "its runtime is mapped from another file by now");
@@ -230,7 +250,7 @@ Checked<Target> find_target(const Procfs& procfs, HeldProcess process) {
                 .runtime = std::move(runtime->binary),
                 .bias = runtime->bias,
                 .layout = *layout};
-  auto code = check_places(target, Mappings(procfs, pid));
+  auto code = check_places(procfs, target);
   // Of a program that ends, or becomes another one, all that was looked at may be missing. What was looked at is of
   // the program that is held only if that still runs.
   if (auto same = target.process.check_unchanged(); !same) return std::unexpected(std::move(same.error()));

@@ -25,7 +25,7 @@ struct Target {
   HeldProcess process;
   std::string comm{};
   FileIdentity file{};  ///< of the runtime
-  Mapping code{};       ///< of the runtime
+  Mapping code{};       ///< of the runtime, without its path
   RuntimeBinary runtime{};
   std::uint64_t bias = 0;  ///< of the runtime: address in the process less the one in the file
   DomainLayout layout{};

@@ -12,6 +12,7 @@
 #include "enable/target.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/enable/child.hpp"
+#include "unit/enable/long_paths.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -91,6 +92,17 @@ TEST_F(MappedTargetTest, WithCodeOfAnotherFileIsRefused) {
 
 TEST_F(MappedTargetTest, WithoutItsCodeIsRefused) {
   expect_refused_after([this] { ::munmap(pages_, page_bytes); });
+}
+
+TEST_F(MappedTargetTest, WithThousandsOfLongPathsTakesLittleMemory) {
+  const auto file = make_long_path(dir_.path(), "file");
+  constexpr int mappings = 1500;
+  constexpr std::size_t max_kib = 4096;  // all lines have 11 MB
+  EXPECT_LT(peak_kib_of([&] {
+              const auto unchanged = unchanged_after([&] { map_often(file, mappings); });
+              EXPECT_TRUE(unchanged) << unchanged.error().why;
+            }),
+            max_kib);
 }
 
 TEST_F(MappedTargetTest, ThatExecutesAnotherProgramIsGone) {

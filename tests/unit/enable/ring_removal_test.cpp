@@ -17,6 +17,7 @@
 
 #include "support/temp_dir.hpp"
 #include "unit/enable/child.hpp"
+#include "unit/enable/long_paths.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -188,6 +189,34 @@ TEST_F(RingRemovalTest, FindsTheRingThatIsThere) {
   const auto present = present_ring(Procfs(), *held);
   ASSERT_TRUE(present);
   EXPECT_EQ(fs::path(present->path).parent_path(), dir_ / "second");
+}
+
+TEST_F(RingRemovalTest, FindsTheRingBehindMoreRemovedOnesThanAreLookedAt) {
+  constexpr int more = 70;
+  const Child child([this] {
+    map(make("second", user));  // mappings go downwards
+    const UniqueFd removed = make("first", user);
+    for (int i = 0; i < more; ++i) map(removed);
+    remove("first");
+  });
+  const auto held = HeldProcess::hold(child.pid(), 0);
+  ASSERT_TRUE(held);
+  EXPECT_TRUE(present_ring(Procfs(), *held));
+}
+
+TEST_F(RingRemovalTest, ThousandsOfLongPathsTakeLittleMemory) {
+  constexpr int mappings = 1500;
+  constexpr std::size_t max_kib = 4096;  // all lines have 11 MB
+  const Child child([this] {
+    map_often(make_long_path(dir_.path(), std::to_string(::getpid()) + ".events"), mappings);
+    const auto removed = make_long_path(dir_ / "first", std::to_string(::getpid()) + ".events");
+    map_often(removed, mappings);
+    fs::remove(removed);
+  });
+  const auto held = HeldProcess::hold(child.pid(), 0);
+  ASSERT_TRUE(held);
+  EXPECT_LT(peak_kib_of([&] { EXPECT_FALSE(present_ring(Procfs(), *held)) << "no ring of ours has such a path"; }),
+            max_kib);
 }
 
 /// The ring of the program that a process ran before.

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Mappings with paths as long as they may be, and how much memory it takes to look at them.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "base/unique_fd.hpp"
+
+namespace rtev::enable {
+
+/// A file below this folder. The kernel prints each byte of most of its path as four: 7 kB in a line of /proc/PID/maps.
+inline std::filesystem::path make_long_path(std::filesystem::path folder, const std::string& name) {
+  constexpr int folders = 7;
+  constexpr std::size_t name_bytes = 250;
+  for (int i = 0; i < folders; ++i) folder /= std::string(name_bytes, '\n');
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / name) << "content";
+  return folder / name;
+}
+
+/// Maps the first page of a file again and again: the kernel does not join these mappings.
+inline void map_often(const std::filesystem::path& file, int times) {
+  constexpr std::size_t page_bytes = 4096;
+  const UniqueFd fd(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+  for (int i = 0; i < times; ++i) ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+}
+
+/// By how much the memory of this process grows at the most meanwhile.
+inline std::size_t peak_kib_of(const std::function<void()>& run) {
+  const auto peak = [] {
+    std::ifstream status("/proc/self/status");
+    std::string word;
+    while (status >> word && word != "VmHWM:") {
+    }
+    std::size_t kib = 0;
+    status >> kib;
+    return kib;
+  };
+  std::ofstream("/proc/self/clear_refs") << "5";  // begins anew
+  const std::size_t before = peak();
+  run();
+  return peak() - std::min(before, peak());
+}
+
+}  // namespace rtev::enable
