@@ -3,8 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <future>
+#include <map>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -13,6 +16,7 @@
 #include "base/subordinate_users.hpp"
 #include "enable/bounded_task.hpp"
 #include "enable/ring_removal.hpp"
+#include "enable/user_turns.hpp"
 
 namespace rtev::enable {
 namespace {
@@ -25,11 +29,19 @@ constexpr std::chrono::microseconds look_interval{50};
 constexpr int looks_between_requests = 10;
 
 /// How long all processes may take to let their hooks be put back at the start.
-constexpr std::chrono::milliseconds mend_timeout{2000};
-/// The same at the end, where other programs wait to be as they were.
-constexpr std::chrono::milliseconds last_mend_timeout{200};
-/// One of them, when it is one after the other.
-constexpr std::chrono::milliseconds mend_one_timeout{200};
+/// Of one process, and of all of them.
+struct MendLimits {
+  std::chrono::milliseconds one, all;
+};
+/// How long they may take to let their hooks be put back at the start. At eight at a time: each takes memory. One that
+/// takes longer is left behind, and others take its place.
+constexpr std::ptrdiff_t max_mended_at_once = 8;
+constexpr MendLimits mend_limits{.one = std::chrono::milliseconds(200), .all = std::chrono::seconds(2)};
+constexpr std::chrono::milliseconds mend_look_interval{1};
+/// One after the other: on a busy host most do not take as long.
+constexpr MendLimits one_by_one_limits{.one = std::chrono::seconds(1), .all = std::chrono::seconds(5)};
+/// At the end, where other programs wait to be as they were.
+constexpr MendLimits last_mend_limits{.one = std::chrono::milliseconds(200), .all = std::chrono::milliseconds(200)};
 
 /// Asks the domain to look at its pending actions, the external interrupt among them. Each of these writes may come at
 /// any time, from any thread. In this order: the runtime looks when the limit says so.
@@ -132,6 +144,68 @@ void mend(const JournalEntry& entry) {
     remove_ring_file(procfs, target->process, entry.ring_path, entry.ring);
 }
 
+std::packaged_task<void()> mending_of(const JournalEntry& entry) {
+  return std::packaged_task<void()>([entry] { mend(entry); });
+}
+
+/// A process may let its reader wait for ever, so others are mended meanwhile. Users take turns; last come those whose
+/// processes are late.
+void mend_side_by_side(UserTurns<Journal::Left>& left, const Journal& journal, const MendLimits& limits) {
+  using Clock = std::chrono::steady_clock;
+  struct Begun {
+    std::uint32_t user;
+    Journal::Left left;
+    std::future<void> done;
+    Clock::time_point late;
+    bool is_done() const { return done.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
+  };
+  std::vector<Begun> begun;
+  const auto end = Clock::now() + limits.all;
+  const auto has_place = [&begun](Clock::time_point now) {
+    return std::ranges::count_if(begun, [now](const Begun& one) { return now < one.late && !one.is_done(); }) <
+           max_mended_at_once;
+  };
+  const auto late_of = [&begun](std::uint32_t user) {
+    const auto now = Clock::now();
+    return std::ranges::count_if(
+        begun, [&](const Begun& one) { return one.user == user && now >= one.late && !one.is_done(); });
+  };
+  while (!left.is_empty() && Clock::now() < end) {
+    if (!has_place(Clock::now())) {
+      std::this_thread::sleep_for(mend_look_interval);
+      continue;
+    }
+    auto next = left.take_least(late_of);
+    auto task = mending_of(next->second.entry);
+    auto done = task.get_future();
+    if (!run_detached(std::move(task))) break;
+    begun.push_back({.user = next->first,
+                     .left = std::move(next->second),
+                     .done = std::move(done),
+                     .late = Clock::now() + limits.one});
+  }
+  for (const Begun& one : begun)
+    if (one.done.wait_until(end) == std::future_status::ready) journal.remove(one.left.entry);
+}
+
+/// Users whose processes have taken the least time come first. The process that did not answer: no further one is
+/// mended then, for what was begun there goes on, and may end this process when it is at another one.
+std::optional<Progress::Work> mend_one_by_one(UserTurns<Journal::Left>& left, const Journal& journal,
+                                              const Progress& progress, const MendLimits& limits) {
+  const auto end = std::chrono::steady_clock::now() + limits.all;
+  std::map<std::uint32_t, std::uint64_t> used_ns;
+  while (!left.is_empty() && std::chrono::steady_clock::now() < end) {
+    const auto next = left.take_least([&](std::uint32_t user) { return used_ns[user]; });
+    const auto& [user, one] = *next;
+    const Progress::Scope at_work = progress.work_on(one.entry.pid, one.entry.start_ticks, user);
+    const std::uint64_t begin_ns = monotonic_ns();
+    if (!run_bounded(mending_of(one.entry), limits.one)) return progress.current();
+    journal.remove(one.entry);
+    used_ns[user] += monotonic_ns() - begin_ns;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Checked<Started> start_events(const Procfs& procfs, const Target& target, std::uint64_t thread_pointer,
@@ -217,35 +291,22 @@ bool forget_ring(const Procfs& procfs, const Target& target) {
          target.memory().write_word(target.flags().enabled, 0);
 }
 
-Processes mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent,
-                          const Progress* progress, bool is_finishing) {
-  // A process may let its reader wait for ever: side by side.
-  struct Mended {
-    Journal::Left left;
-    std::future<void> done;
-  };
-  std::vector<Mended> mended;
-  Processes tried;
-  const auto end = std::chrono::steady_clock::now() + (is_finishing ? last_mend_timeout : mend_timeout);
-  for (Journal::Left& left : journal.left_to(supervisor)) {
-    if (left.entry.owner == supervisor) tried.emplace(left.entry.pid, left.entry.start_ticks);
+Mended mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent,
+                       const Progress& progress, Mending mending, bool is_finishing) {
+  Mended mended;
+  UserTurns<Journal::Left> left;
+  for (Journal::Left& one : journal.left_to(supervisor)) {
+    const JournalEntry& entry = one.entry;
+    if (entry.owner == supervisor) mended.tried.emplace(entry.pid, entry.start_ticks);
     // It would take the time that others need. A later run tries it again.
-    const std::uint32_t user = charged_user(left.entry.user);
-    if (silent.reason(left.entry.pid, left.entry.start_ticks, user)) continue;
-    if (is_finishing && silent.has_any_of(user)) continue;
-    std::packaged_task<void()> task([entry = left.entry] { mend(entry); });
-    if (progress != nullptr) {
-      const Progress::Scope at_work = progress->work_on(left.entry.pid, left.entry.start_ticks, user);
-      if (std::chrono::steady_clock::now() < end && run_bounded(std::move(task), mend_one_timeout))
-        journal.remove(left.entry);
-      continue;
-    }
-    auto done = task.get_future();
-    if (run_detached(std::move(task))) mended.push_back({.left = std::move(left), .done = std::move(done)});
+    const std::uint32_t user = charged_user(entry.user);
+    if (!silent.may_mend(user) || silent.reason(entry.pid, entry.start_ticks, user)) continue;
+    if (!is_finishing || !silent.has_any_of(user)) left.add(user, std::move(one));
   }
-  for (const Mended& one : mended)
-    if (one.done.wait_until(end) == std::future_status::ready) journal.remove(one.left.entry);
-  return tried;
+  if (mending == Mending::side_by_side) mend_side_by_side(left, journal, is_finishing ? last_mend_limits : mend_limits);
+  if (mending == Mending::one_by_one)
+    mended.unanswered = mend_one_by_one(left, journal, progress, is_finishing ? last_mend_limits : one_by_one_limits);
+  return mended;
 }
 
 }  // namespace rtev::enable

@@ -9,6 +9,7 @@
 
 #include "enable/guardian.hpp"
 #include "enable/journal.hpp"
+#include "enable/mending.hpp"
 #include "enable/progress.hpp"
 #include "enable/requirements.hpp"
 #include "enable/ring_place.hpp"
@@ -65,14 +66,20 @@ Checked<void> set_paused(const Target& target, bool paused);
 /// False then.
 bool forget_ring(const Procfs& procfs, const Target& target);
 
+struct Mended {
+  /// What earlier workers of this supervisor tried: the events of these come on because of that, if they do.
+  Processes tried{};
+  /// One by one: it did not answer, and others were not looked at after it. This process should end, and say that it is
+  /// at this one.
+  std::optional<Progress::Work> unanswered{};
+};
+
 /// Puts hooks back that killed runs, or earlier workers of this supervisor, left replaced, and removes files of rings
 /// that they made. Nothing is done on the word of an entry: the program is looked at anew, and has to be the same one,
-/// of the same user, with the hook where the entry says. Takes two seconds at the most. Leaves out processes that do
-/// not answer, and those that another run works on. With `progress` it works on one after the other: if this process
-/// ends at one of them, its user is charged. `is_finishing`: takes a fifth of a second at the most, and leaves out all
-/// of users of whom one does not answer.
-/// Returns what earlier workers of this supervisor tried: the events of these come on because of that, if they do.
-Processes mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent,
-                          const Progress* progress = nullptr, bool is_finishing = false);
+/// of the same user, with the hook where the entry says. Takes two seconds at the most, one by one five. Leaves out
+/// processes that do not answer, and those that another run works on. Users take turns. `is_finishing`: takes a
+/// fifth of a second at the most, and leaves out all of users of whom one does not answer.
+Mended mend_left_hooks(const Journal& journal, const JournalOwner& supervisor, const SilentProcesses& silent,
+                       const Progress& progress, Mending mending, bool is_finishing = false);
 
 }  // namespace rtev::enable

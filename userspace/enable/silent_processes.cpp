@@ -40,6 +40,16 @@ void SilentProcesses::add_end(const Progress::Work& work, std::uint64_t now_ns) 
   if (ends_.size() > max_ends) ends_.pop_front();
 }
 
+void SilentProcesses::add_mend_end(const Progress::Work& work, std::uint64_t now_ns) {
+  add_end(work, now_ns);
+  by_user_[work.user].mend_ns = now_ns + ends_memory_ns;
+}
+
+bool SilentProcesses::may_mend(std::uint32_t user, std::uint64_t now_ns) const {
+  const auto found = by_user_.find(user);
+  return found == by_user_.end() || now_ns >= found->second.mend_ns;
+}
+
 bool SilentProcesses::has_any_of(std::uint32_t user, std::uint64_t now_ns) const {
   const auto found = by_user_.find(user);
   return found != by_user_.end() && now_ns < found->second.forget_ns;

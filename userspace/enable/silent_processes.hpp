@@ -27,6 +27,11 @@ class SilentProcesses {
   /// The worker ended while it was at this process. It may have been killed: the process counts when that happens
   /// again.
   void add_end(const Progress::Work& work, std::uint64_t now_ns = monotonic_ns());
+  /// The worker ended when it did nothing but put back a hook that was left in this process.
+  void add_mend_end(const Progress::Work& work, std::uint64_t now_ns = monotonic_ns());
+  /// False for an hour after that: each such end costs a worker, so what was left in programs of the user is left to a
+  /// later run.
+  bool may_mend(std::uint32_t user, std::uint64_t now_ns = monotonic_ns()) const;
   /// Why this process is to be left alone; nothing if it is not. `start_ticks`: 0 if not known. `user`: when it was
   /// found.
   std::optional<Refused> reason(std::int32_t pid, std::uint64_t start_ticks, std::uint32_t user,
@@ -43,6 +48,7 @@ class SilentProcesses {
     bool ends_workers = false;
     std::uint64_t forget_ns = 0, memory_ns = 600'000'000'000;  ///< of both
     std::deque<std::uint64_t> ends_ns{};                       ///< when workers ended, of the last hour
+    std::uint64_t mend_ns = 0;                                 ///< when hooks of the user may be put back again
   };
 
   OfUser& remember(std::uint32_t user, std::uint64_t now_ns);

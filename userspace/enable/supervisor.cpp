@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,6 +46,9 @@ constexpr std::uint64_t watch_timeout_ns = 3'000'000'000 + work_timeout_ns;
 
 /// How long a worker may take to start.
 constexpr int worker_start_timeout_ms = 10'000;
+
+/// Before another start after those that failed, although they put back no hooks.
+constexpr int start_pause_ms = 5000;
 
 /// How long a worker may take to end once its socket is closed: longer than an attempt on a program takes, and than
 /// removing files of rings does.
@@ -145,11 +149,11 @@ Result<Supervisor> Supervisor::create(int tracer, const EnablerOptions& options)
 
 void Supervisor::run() {
   auto started = start_worker();
-  mends_one_by_one_ = !started;
   // What a killed run left may have ended it.
-  if (!started && start_next_worker(true)) started.emplace();
+  if (!started && start_next_worker(WorkerEnd::not_started)) started.emplace();
   helper::send(tracer_, encoded(started.value_or(failure({.what = "no answer of the worker process"}))));
   if (!started || started->result != EnableResult::done) return;
+  has_started_ = true;
   while (true) {
     // Requests that do not fit into the worker's socket keep the tracer waiting.
     const short takes = queue_.empty() ? POLLIN : 0;
@@ -259,12 +263,16 @@ void Supervisor::work(int channel) {
     send(failure(programs.error()));
     ::_exit(1);
   }
-  Processes tried_before =
-      mend_left_hooks(journal_, own_, silent_, mends_one_by_one_ ? &progress_ : nullptr, is_finishing_);
+  Mended mended = mend_left_hooks(journal_, own_, silent_, progress_, mending_, is_finishing_);
+  if (const auto& unanswered = mended.unanswered) {
+    const Progress::Scope at_work = progress_.work_on(unanswered->pid, unanswered->start_ticks, unanswered->user);
+    ::shutdown(channel, SHUT_RDWR);  // a thread that hangs keeps it open
+    ::_exit(1);
+  }
   send({});
   Worker worker(options_, std::move(*programs), std::move(journal_), std::move(guardian_),
                 {.progress = progress_, .silent = silent_, .suspects = suspects_, .supervisor = own_},
-                std::move(tried_before), send);
+                std::move(mended.tried), send);
   handle_requests(channel, worker, progress_);
   worker.end();
   ::_exit(0);
@@ -281,15 +289,21 @@ void Supervisor::abandon_worker() {
   journal_.unlock_all();
 }
 
-/// `is_gone`: the last one has ended; otherwise it waits for the process that it works on. False if that was done too
-/// often.
-bool Supervisor::start_next_worker(bool is_gone) {
+/// `end`: of the last one. False if that was done too often.
+bool Supervisor::start_next_worker(WorkerEnd end) {
   while (true) {
     abandon_worker();
     child_places().take_over();
-    if (const Progress::Work work = progress_.current(); work.pid != 0)
-      is_gone ? silent_.add_end(work) : silent_.add(work);
+    const Progress::Work work = progress_.current();
+    if (work.pid != 0) {
+      if (end == WorkerEnd::late) silent_.add(work);
+      if (end == WorkerEnd::gone) silent_.add_end(work);
+      if (end == WorkerEnd::not_started) silent_.add_mend_end(work);
+    }
     progress_.reset();
+    if (end == WorkerEnd::not_started && mending_ == Mending::none && !wait_to_start()) return false;
+    mending_ = next_mending(mending_, end, work.pid != 0);
+    end = WorkerEnd::not_started;
     const std::uint64_t now = monotonic_ns();
     std::erase_if(replaced_ns_, [now](std::uint64_t time_ns) { return now - time_ns > hour_ns; });
     if (replaced_ns_.size() >= max_replaced) return false;
@@ -300,16 +314,19 @@ bool Supervisor::start_next_worker(bool is_gone) {
       guardian_ = std::move(*guardian);
     }
     const auto started = start_worker();
-    const bool is_started = started && started->result == EnableResult::done;
-    mends_one_by_one_ = !is_started;
-    if (is_started) return true;
-    is_gone = true;
+    if (started && started->result == EnableResult::done) return true;
   }
+}
+
+/// Whatever keeps workers from starting may pass. False if the tracer does not wait for that.
+bool Supervisor::wait_to_start() const {
+  pollfd tracer{.fd = tracer_, .events = POLLRDHUP, .revents = 0};
+  return has_started_ && !is_finishing_ && ::poll(&tracer, 1, start_pause_ms) == 0;
 }
 
 /// False if that was done too often.
 bool Supervisor::replace_worker(bool is_gone) {
-  if (!start_next_worker(is_gone)) return false;
+  if (!start_next_worker(is_gone ? WorkerEnd::gone : WorkerEnd::late)) return false;
   helper::send(tracer_, encoded(EnableAnswer{.task = Task::restarted}));
   queue_.clear();
   for (const auto& [pid, asked] : asked_) queue_.push_back(pid);

@@ -15,6 +15,7 @@
 #include "enable/guardian.hpp"
 #include "enable/journal.hpp"
 #include "enable/left_alone_log.hpp"
+#include "enable/mending.hpp"
 #include "enable/progress.hpp"
 #include "enable/silent_processes.hpp"
 
@@ -54,7 +55,8 @@ class Supervisor {
   [[noreturn]] void work(int channel);
   void abandon_worker();
   void end_worker();
-  bool start_next_worker(bool is_gone);
+  bool start_next_worker(WorkerEnd end);
+  bool wait_to_start() const;
   bool replace_worker(bool is_gone);
   void order_queue();
   void keep_ours();
@@ -77,7 +79,8 @@ class Supervisor {
   Progress progress_;
   JournalOwner own_;
   SilentProcesses silent_{};
-  bool mends_one_by_one_ = false;  ///< the last worker has not started
+  Mending mending_ = Mending::side_by_side;  ///< of the worker
+  bool has_started_ = false;                 ///< the first one
   LeftAloneLog left_alone_{};
   Suspects suspects_ = read_suspects();
   UniqueFd worker_{}, worker_process_{};          ///< its socket, and its pidfd
