@@ -17,6 +17,8 @@ class CpuShare {
   bool has_left(std::uint64_t now_ns) const { return used_until_ns_ < now_ns + window_ns_; }
   /// From when on it has something left, if nothing is used meanwhile.
   std::uint64_t next_ns() const { return used_until_ns_ - std::min(used_until_ns_, window_ns_) + 1; }
+  /// How long it takes until all that was used is paid for.
+  std::uint64_t unpaid_ns(std::uint64_t now_ns) const { return used_until_ns_ - std::min(used_until_ns_, now_ns); }
   bool is_unused(std::uint64_t now_ns) const { return used_until_ns_ <= now_ns; }
   void use(std::uint64_t cpu_ns, std::uint64_t now_ns) {
     used_until_ns_ = std::max(used_until_ns_, now_ns) + cpu_ns * divisor_;

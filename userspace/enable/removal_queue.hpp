@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -42,10 +43,12 @@ class RemovalQueue {
 
   /// At the end of the run take() has none: events of others go off first.
   void finish() { is_finishing_ = true; }
-  /// When they are off. Root's come first, and last those of users who kept this process waiting: if it is killed
-  /// before all are removed, what stays is theirs.
-  std::optional<std::pair<std::uint32_t, Removal>> take_left() {
-    return turns_.take_least([this](std::uint32_t user) { return std::pair(costs_.unanswered(user), user != 0); });
+  /// When they are off. Root's come first, and last those of users who kept this process waiting: by directories that
+  /// did not answer, then by the time that they took. If it is killed before all are removed, what stays is theirs.
+  std::optional<std::pair<std::uint32_t, Removal>> take_left(std::uint64_t now_ns) {
+    return turns_.take_least([&](std::uint32_t user) {
+      return std::tuple(costs_.unanswered(user), user != 0, costs_.unpaid_ns(user, now_ns));
+    });
   }
 
  private:

@@ -23,6 +23,11 @@ bool UserCosts::has_time_for(std::uint32_t user, std::uint64_t now_ns) const {
   return cost == by_user_.end() || cost->second.time.has_left(now_ns);
 }
 
+std::uint64_t UserCosts::unpaid_ns(std::uint32_t user, std::uint64_t now_ns) const {
+  const auto cost = by_user_.find(user);
+  return cost == by_user_.end() ? 0 : cost->second.time.unpaid_ns(now_ns);
+}
+
 int UserCosts::unanswered(std::uint32_t user) const {
   const auto cost = by_user_.find(user);
   return cost == by_user_.end() ? 0 : cost->second.unanswered;

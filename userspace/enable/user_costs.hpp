@@ -37,6 +37,8 @@ class UserCosts {
   void add(std::uint32_t user, std::uint64_t cpu_ns, std::uint64_t wall_ns, int unanswered, std::uint64_t now_ns);
 
   bool has_time_for(std::uint32_t user, std::uint64_t now_ns) const;
+  /// How much of the time that the user has used is not paid for yet: the user's share has to pass first.
+  std::uint64_t unpaid_ns(std::uint32_t user, std::uint64_t now_ns) const;
   /// How often a directory of the user did not answer lately.
   int unanswered(std::uint32_t user) const;
   /// Forgets what did not answer, after a time that is longer each time: others may have kept it from answering.

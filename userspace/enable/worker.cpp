@@ -226,7 +226,7 @@ void Worker::forget_all() {
 
 void Worker::end() {
   forget_all();
-  while (auto left = removals_.take_left()) {
+  while (auto left = removals_.take_left(monotonic_ns())) {
     const Charge charge(costs_, left->first);
     remove_ring(left->second);
   }

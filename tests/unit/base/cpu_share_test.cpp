@@ -29,7 +29,9 @@ TEST(CpuShare, IsUnusedOnceAllIsPaidFor) {
   EXPECT_EQ(share.next_ns(), 1U);
   share.use(2 * ms, start);
   EXPECT_FALSE(share.is_unused(start + 19 * ms));
+  EXPECT_EQ(share.unpaid_ns(start + 19 * ms), ms);
   EXPECT_TRUE(share.is_unused(start + 20 * ms));
+  EXPECT_EQ(share.unpaid_ns(start + 21 * ms), 0U);
 }
 
 }  // namespace

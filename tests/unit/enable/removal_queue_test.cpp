@@ -24,7 +24,7 @@ class RemovalQueueTest : public ::testing::Test {
   }
   std::vector<int> take_left() {
     std::vector<int> order;
-    while (const auto next = queue_.take_left()) order.push_back(next->second);
+    while (const auto next = queue_.take_left(now_ns)) order.push_back(next->second);
     return order;
   }
 
@@ -82,9 +82,19 @@ TEST_F(RemovalQueueTest, AtTheEndUsersOfTheSameRankTakeTurns) {
 TEST_F(RemovalQueueTest, AtTheEndWhoKeepsOthersWaitingThenComesLastFromThenOn) {
   add(1000, {1, 2});
   add(1001, {3, 4});
-  EXPECT_EQ(queue_.take_left()->second, 1);
+  EXPECT_EQ(queue_.take_left(now_ns)->second, 1);
   costs_.add(1000, 0, second_ns, 1, now_ns);
   EXPECT_THAT(take_left(), ::testing::ElementsAre(3, 4, 2));
+}
+
+TEST_F(RemovalQueueTest, AtTheEndWhoseDirectoriesAnswerSlowlyComesLast) {
+  add(1000, {1, 2, 3});
+  add(1001, {4, 5});
+  EXPECT_EQ(queue_.take_left(now_ns)->second, 1);
+  costs_.add(1000, 0, second_ns * 95 / 100, 0, now_ns);
+  EXPECT_EQ(queue_.take_left(now_ns)->second, 4);
+  costs_.add(1001, second_ns / 1000, second_ns / 1000, 0, now_ns);
+  EXPECT_THAT(take_left(), ::testing::ElementsAre(5, 2, 3));
 }
 
 TEST_F(RemovalQueueTest, ThoseOfAProcessAreTakenAtOnce) {
