@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t max_removed = 64;
 
 /// No path of Linux is longer. Escapes make one longer that holds newlines: no ring of ours.
-constexpr std::size_t max_path_bytes = 4096;
+constexpr std::size_t max_ring_path_bytes = 4096;
 
 /// What the program itself made. A forked child maps its parent's ring, too, and readers map others'.
 struct OwnRings {
@@ -37,7 +37,8 @@ OwnRings own_rings(const Procfs& procfs, const HeldProcess& process) {
   OwnRings found;
   const std::int32_t own_number = procfs.ns_pid(process.pid());
   procfs.visit_mappings(process.pid(), [&](Mapping mapping) {
-    if (mapping.path.size() > max_path_bytes || !is_ring_mapping(mapping) || ring_number(mapping.path) != own_number)
+    if (mapping.path.size() > max_ring_path_bytes || !is_ring_mapping(mapping) ||
+        ring_number(mapping.path) != own_number)
       return true;
     if (!mapping.deleted) {
       if (!found.present) found.present = std::move(mapping);
