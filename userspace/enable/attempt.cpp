@@ -33,9 +33,10 @@ constexpr int looks_between_requests = 10;
 struct MendLimits {
   std::chrono::milliseconds one, all;
 };
-/// How long they may take to let their hooks be put back at the start. At eight at a time: each takes memory. One that
-/// takes longer is left behind, and others take its place.
-constexpr std::ptrdiff_t max_mended_at_once = 8;
+/// At how many of them at a time: each takes memory and time. One that takes longer than it may is left behind, and
+/// others take its place, but not those of its user.
+constexpr std::ptrdiff_t max_mended_at_once = 8, max_mended_of_user = 2;
+/// How long they may take to let their hooks be put back at the start.
 constexpr MendLimits mend_limits{.one = std::chrono::milliseconds(200), .all = std::chrono::seconds(2)};
 constexpr std::chrono::milliseconds mend_look_interval{1};
 /// One after the other: on a busy host most do not take as long.
@@ -148,8 +149,7 @@ std::packaged_task<void()> mending_of(const JournalEntry& entry) {
   return std::packaged_task<void()>([entry] { mend(entry); });
 }
 
-/// A process may let its reader wait for ever, so others are mended meanwhile. Users take turns; last come those whose
-/// processes are late.
+/// A process may let its reader wait for ever, so others are mended meanwhile. Users take turns.
 void mend_side_by_side(UserTurns<Journal::Left>& left, const Journal& journal, const MendLimits& limits) {
   using Clock = std::chrono::steady_clock;
   struct Begun {
@@ -161,21 +161,21 @@ void mend_side_by_side(UserTurns<Journal::Left>& left, const Journal& journal, c
   };
   std::vector<Begun> begun;
   const auto end = Clock::now() + limits.all;
-  const auto has_place = [&begun](Clock::time_point now) {
+  const auto has_place = [&begun] {
+    const auto now = Clock::now();
     return std::ranges::count_if(begun, [now](const Begun& one) { return now < one.late && !one.is_done(); }) <
            max_mended_at_once;
   };
-  const auto late_of = [&begun](std::uint32_t user) {
-    const auto now = Clock::now();
-    return std::ranges::count_if(
-        begun, [&](const Begun& one) { return one.user == user && now >= one.late && !one.is_done(); });
+  const auto has_share = [&begun](std::uint32_t user) {
+    return std::ranges::count_if(begun, [user](const Begun& one) { return one.user == user && !one.is_done(); }) <
+           max_mended_of_user;
   };
   while (!left.is_empty() && Clock::now() < end) {
-    if (!has_place(Clock::now())) {
+    auto next = has_place() ? left.take(has_share) : std::nullopt;
+    if (!next) {
       std::this_thread::sleep_for(mend_look_interval);
       continue;
     }
-    auto next = left.take_least(late_of);
     auto task = mending_of(next->second.entry);
     auto done = task.get_future();
     if (!run_detached(std::move(task))) break;
