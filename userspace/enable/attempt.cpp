@@ -199,7 +199,10 @@ std::optional<Progress::Work> mend_one_by_one(UserTurns<Journal::Left>& left, co
     const auto& [user, one] = *next;
     const Progress::Scope at_work = progress.work_on(one.entry.pid, one.entry.start_ticks, user);
     const std::uint64_t begin_ns = monotonic_ns();
-    if (!run_bounded(mending_of(one.entry), limits.one)) return progress.current();
+    auto task = mending_of(one.entry);
+    const auto done = task.get_future();
+    if (!run_detached(std::move(task))) break;  // no more threads: it is not to blame
+    if (done.wait_for(limits.one) != std::future_status::ready) return progress.current();
     journal.remove(one.entry);
     used_ns[user] += monotonic_ns() - begin_ns;
   }

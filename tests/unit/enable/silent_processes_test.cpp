@@ -96,6 +96,20 @@ TEST(SilentProcessesTest, AUserAtWhoseProcessesWorkersEndIsLeftAlone) {
   EXPECT_TRUE(is_left_alone(109)) << "one is enough then, and it is remembered longer";
 }
 
+TEST(SilentProcessesTest, HooksOfAUserAreLeftForAnHourAfterOneThatEndedAWorker) {
+  constexpr std::uint64_t hour_ns = 3'600'000'000'000;
+  SilentProcesses silent;
+  EXPECT_TRUE(silent.may_mend(user, hour_ns));
+  silent.add_mend_end({.pid = 1, .start_ticks = 10, .user = user}, hour_ns);
+  EXPECT_FALSE(silent.may_mend(user, 2 * hour_ns - 1));
+  EXPECT_TRUE(silent.may_mend(user, 2 * hour_ns));
+  EXPECT_TRUE(silent.may_mend(other_user, hour_ns));
+  EXPECT_FALSE(silent.reason(2, 10, user, hour_ns)) << "one end does not bar the user's programs";
+  for (std::int32_t pid = 2; pid <= 4; ++pid)
+    silent.add_mend_end({.pid = pid, .start_ticks = 10, .user = user}, hour_ns);
+  EXPECT_TRUE(silent.reason(5, 10, user, hour_ns)) << "but it counts as one";
+}
+
 TEST(SilentProcessesTest, OneUserCannotUseUpAllReplacements) {
   constexpr std::uint64_t second_ns = 1'000'000'000, begin_ns = 3'600 * second_ns;
   constexpr int max_replaced = 32;  // of the supervisor, in an hour
