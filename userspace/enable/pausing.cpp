@@ -19,6 +19,15 @@ bool pause_one(const PausedAtEnd& program) {
   return enabled == 0 && program.memory.word(program.flags.paused) == 0;
 }
 
+UserTurns<PausedAtEnd> in_turns(std::vector<PausedAtEnd> programs) {
+  UserTurns<PausedAtEnd> turns;
+  for (PausedAtEnd& program : programs) {
+    const std::uint32_t user = program.user;
+    turns.add(user, std::move(program));
+  }
+  return turns;
+}
+
 }  // namespace
 
 bool Pauser::is_silent(const Running& running) {
@@ -71,8 +80,7 @@ void Pauser::take_done(std::vector<PausedAtEnd>& off) {
 
 std::vector<PausedAtEnd> Pauser::pause(std::vector<PausedAtEnd> programs) {
   const auto end = Clock::now() + timeout;
-  Waiting waiting;
-  for (PausedAtEnd& program : programs) waiting.add(program.user, std::move(program));
+  Waiting waiting = in_turns(std::move(programs));
   std::vector<PausedAtEnd> rest;
   while (Clock::now() < end) {
     take_done(rest);
@@ -92,8 +100,7 @@ std::vector<PausedAtEnd> Pauser::pause(std::vector<PausedAtEnd> programs) {
 }
 
 void Pauser::pause_here(std::vector<PausedAtEnd> programs) const {
-  Waiting waiting;
-  for (PausedAtEnd& program : programs) waiting.add(program.user, std::move(program));
+  Waiting waiting = in_turns(std::move(programs));
   while (const auto next = take_next(waiting, false)) pause_one(next->second);
 }
 

@@ -72,7 +72,7 @@ class UserTurns {
   }
 
  private:
-  std::optional<OfUser> take_of(std::deque<std::uint32_t>::iterator next) {
+  std::optional<OfUser> take_of(const std::deque<std::uint32_t>::iterator& next) {
     if (next == turns_.end()) return std::nullopt;
     const std::uint32_t user = *next;
     turns_.erase(next);

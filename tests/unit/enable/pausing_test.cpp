@@ -173,6 +173,7 @@ TEST(PausingTest, RootsComeFirstThenUsersInTurn) {
   std::array<Flags, 4> flags;
   std::vector<PausedAtEnd> programs;
   constexpr std::array users{others, others, others + 1, 0u};
+  programs.reserve(users.size());
   for (std::size_t i = 0; i < users.size(); ++i) programs.push_back(flags[i].program(users[i]));
   std::vector<std::size_t> order;
   Pauser pauser([&](std::packaged_task<void()> task) {
