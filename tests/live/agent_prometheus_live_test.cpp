@@ -27,11 +27,15 @@ std::string unique(const std::string& name) {
   return name + "-" + std::to_string(::getpid() % 100'000);
 }
 
-/// The sum of a member of the processes of this name; "a/b" is member b of member a.
+/// The sum of a member of the processes of this name; "a/b" is member b of member a. What is unknown does
+/// not count, nor does it in metrics.
 double sum_of(const Json& report, const std::string& comm, const std::string& member) {
   double sum = 0;
-  for (const Json& process : report.at("processes"))
-    if (process.at("comm") == comm) sum += process.at(Json::json_pointer("/" + member)).get<double>();
+  for (const Json& process : report.at("processes")) {
+    if (process.at("comm") != comm) continue;
+    const Json& figure = process.at(Json::json_pointer("/" + member));
+    if (!figure.is_null()) sum += figure.get<double>();
+  }
   return sum;
 }
 
