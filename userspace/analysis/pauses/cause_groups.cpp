@@ -90,6 +90,8 @@ void append(TextBuffer& out, const CauseName& name) {
     case Cause::no_cpu:
       if (const std::string holders = behind(name.group); !holders.empty()) {
         out.add("no CPU", holders);
+      } else if (name.group.idle_ns > name.group.unknown_holders_ns) {
+        out.add("no CPU: it was idle, as with a limit on CPU time");
       } else {
         out.add("no CPU: other threads had it");
       }
@@ -164,7 +166,10 @@ void CauseGroups::count(const PauseDetails& pause) {
 
 void CauseGroups::add_holders(Group& group, std::size_t step, const PauseDetails& pause, const Blame& blame) {
   const auto add = [&](const CpuWait& wait) {
-    if (wait.by && wait.by->tid == 0) return;
+    if (wait.by && wait.by->tid == 0) {
+      group.idle[step] += wait.ns;
+      return;
+    }
     if (!wait.by || wait.had != CpuWait::Had::throughout) {
       group.unknown_holders[step] += wait.ns;
       return;
@@ -242,7 +247,8 @@ LongPauses CauseGroups::longest(std::uint64_t min_ns) {
                             .worst = &group.worst,
                             .several_processes = group.several_processes,
                             .holders = holders_of(group, first),
-                            .unknown_holders_ns = sum_from(group.unknown_holders, first)});
+                            .unknown_holders_ns = sum_from(group.unknown_holders, first),
+                            .idle_ns = sum_from(group.idle, first)});
   }
   std::ranges::sort(found.groups, [](const CauseGroup& a, const CauseGroup& b) {
     return std::pair{b.total_ns, a.key} < std::pair{a.total_ns, b.key};

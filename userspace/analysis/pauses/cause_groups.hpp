@@ -49,6 +49,7 @@ struct CauseGroup {
   bool several_processes = false;               ///< of the program
   std::vector<CpuHolder> holders{};             ///< where a CPU was missing: the one that had it longest first
   std::uint64_t unknown_holders_ns = 0;         ///< that others had it: which ones is not known
+  std::uint64_t idle_ns = 0;                    ///< that it was idle, e.g. by a limit on CPU time
 };
 
 /// What the pauses of a group waited for, in words. Names are escaped.
@@ -98,7 +99,7 @@ class CauseGroups {
     bool several_processes = false;
     using Times = std::array<std::uint64_t, step_count>;  ///< ns
     std::map<std::string, Times, std::less<>> holders{};  ///< by CpuHolder::comm
-    Times unknown_holders{};
+    Times unknown_holders{}, idle{};
   };
 
   void count(const PauseDetails& pause);

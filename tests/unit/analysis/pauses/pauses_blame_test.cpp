@@ -204,6 +204,9 @@ TEST_F(PausesBlame, AThreadThatIsHeldBackFromAnIdleCpuIsToldSo) {
   preempted(2'000, 9'000, nobody());
   EXPECT_EQ(only().time.runnable, 7'000U);
   EXPECT_THAT(blame(), HasSubstr("CPU 0 was idle, which a limit on CPU time or a slow wakeup of the CPU can cause"));
+  const PausesReport report = pauses->report();
+  EXPECT_EQ(fmt::format("{}", CauseName{report.long_pauses.groups.at(0)}),
+            "no CPU: it was idle, as with a limit on CPU time");
 }
 
 TEST_F(PausesBlame, ADomainOfTheSameProcessIsNamedAsSuch) {
