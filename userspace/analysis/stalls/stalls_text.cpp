@@ -236,7 +236,7 @@ class StallsText {
     for (const auto text : std::views::split(lines.text(), '\n'))
       if (!text.empty()) out_.add(cut(std::string_view(text), text_columns()), '\n');
     if (report_.input.empty()) return;
-    out_.add("\nthe first one and what was around it:\n  ");
+    out_.add("\nthe longest one, with what was around it:\n  ");
     command(*rows.front().stall);
   }
 

@@ -200,7 +200,7 @@ class TasksText {
     out_.add("\nlongest runs without letting others run\n");
     for (const Row& row : rows | std::views::take(shown(max_runs))) run(row, report_.full || &row == rows.data());
     if (report_.input.empty() || report_.full) return;
-    print(out_, "  the first one and what was around it:\n  {}\n", command(*rows.front().run));
+    print(out_, "  the longest one, with what was around it:\n  {}\n", command(*rows.front().run));
   }
 
   DumpCommand command(const TaskRun& run) const { return {report_.input, run.begin_ns, run.end_ns, report_.run_ns}; }
