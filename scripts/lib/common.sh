@@ -104,7 +104,6 @@ build() {
   (
     # Paths below the tree are made relative, so that another clone finds the same. What is not found is not preprocessed
     # for the cache: the compiler names the headers.
-    export CCACHE_SLOPPINESS=pch_defines,time_macros  # what precompiled headers need
     export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=true CCACHE_DEPEND=true
     cd "$root" && cmake --preset "$preset" ${CI:+-DRTEV_WERROR=ON} "${with_cache[@]}" "${configure_options[@]}" >/dev/null &&
       NINJA_STATUS='%p ' cmake --build --preset "$preset" ${1+--target "$@"} | progress "building preset $preset" >"$log"
