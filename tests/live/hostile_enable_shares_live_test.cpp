@@ -100,6 +100,14 @@ class SilentEnableLive : public HostileEnableSharesLive {
     if (IsSkipped() || HasFatalFailure()) return;
     need("/dev/fuse");
   }
+  /// Starts programs whose rings are to be in a directory below `own` that does not answer.
+  std::deque<Process> start_behind_locked_directory(const fs::path& own, int count) const {
+    Command command = attack(attack_program("rtev-attack-enabled"), "watched-words", own);
+    command.env["OCAML_RUNTIME_EVENTS_DIR"] = own / "rings";
+    std::deque<Process> programs;
+    for (int number = 0; number < count; ++number) programs.emplace_back(command, "ready");
+    return programs;
+  }
 };
 
 /// Whether it waits uninterruptibly.
@@ -130,10 +138,7 @@ TEST_F(SilentEnableLive, DirectoriesThatDoNotAnswerCostAUserOnly) {
   constexpr std::size_t most_left = 4;
   const fs::path own = make_directory("own", nobody);
   Process attacker(silent_attack("locked-directory", own), "ready");
-  Command command = attack(attack_program("rtev-attack-enabled"), "watched-words", own);
-  command.env["OCAML_RUNTIME_EVENTS_DIR"] = own / "rings";
-  std::deque<Process> attackers;
-  for (int number = 0; number < programs; ++number) attackers.emplace_back(command, "ready");
+  std::deque<Process> attackers = start_behind_locked_directory(own, programs);
   Process victim = dozing(0);
   std::vector<pid_t> pids = pids_of(attackers);
   pids.push_back(victim.pid());
@@ -149,10 +154,7 @@ TEST_F(SilentEnableLive, WhatHangsKeepsItsPlaceWhenTheWorkerIsReplaced) {
   constexpr int programs = 4, kills = 2;
   const fs::path own = make_directory("own", nobody);
   Process attacker(silent_attack("locked-directory", own), "ready");
-  Command command = attack(attack_program("rtev-attack-enabled"), "watched-words", own);
-  command.env["OCAML_RUNTIME_EVENTS_DIR"] = own / "rings";
-  std::deque<Process> attackers;
-  for (int number = 0; number < programs; ++number) attackers.emplace_back(command, "ready");
+  std::deque<Process> attackers = start_behind_locked_directory(own, programs);
   Process victim = dozing(0);
   std::vector<pid_t> pids = pids_of(attackers);
   pids.push_back(victim.pid());
