@@ -18,7 +18,7 @@ struct walk {
   __u64 pages_left;             /* of those below it */
 };
 
-/* What the kernel takes back when a group is full: pages of files, and of names and inodes that nobody uses. */
+/* Memory that the kernel reclaims when a group is full: page cache, and slabs such as unused dentries and inodes. */
 static __always_inline __u64 reclaimable_pages(struct page_counter* counter) {
   struct mem_cgroup* group = (void*)counter - bpf_core_field_offset(struct mem_cgroup, memory);
   struct memcg_vmstats* counts = BPF_CORE_READ(group, vmstats);
