@@ -10,7 +10,7 @@ namespace rtev {
 namespace {
 
 /// Words that are looked at before they are read: of the ring whose turn it is, and of the ones after it.
-constexpr std::uint64_t words_ahead = 1 << 13, others_words_ahead = chunk_words;
+constexpr std::uint64_t words_ahead = 1 << 13, others_words_ahead = decode_words;
 
 /// Ranges that are looked at together: a look at one costs little more than one at many.
 constexpr std::size_t ranges_ahead = 256;
@@ -127,7 +127,7 @@ bool RingReader::State::look_ahead(std::uint32_t ring) {
 
 /// True if look_ahead() has seen what read_chunk() is to read.
 bool RingReader::State::is_next_chunk_ready(const Cursor& cursor) const {
-  const std::uint64_t words = std::min<std::uint64_t>(chunk_words, map.layout().ring_words);
+  const std::uint64_t words = std::min<std::uint64_t>(decode_words, map.layout().ring_words);
   return cursor.ready >= std::min(cursor.tail, cursor.position + words);
 }
 

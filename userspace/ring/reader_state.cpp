@@ -46,8 +46,8 @@ std::uint64_t max_words_in(std::uint64_t ns) {
 constexpr std::uint64_t max_words_of_any = std::uint64_t{1} << 48;
 
 /// Words are decoded in place if the program is at least this far from overtaking the reader: several times the words
-/// that the fastest program writes while a chunk is decoded.
-constexpr std::uint64_t safe_lead_words = 2 * chunk_words;
+/// that the fastest program writes while one `DecodeBuffer` is filled.
+constexpr std::uint64_t safe_lead_words = 2 * decode_words;
 
 }  // namespace
 
@@ -120,7 +120,7 @@ void RingReader::State::begin() {
     }
     const std::uint64_t head = std::min(now.head, now.tail);
     std::uint64_t start = head;
-    // In other rings the first chunk shows it.
+    // In other rings the first batch shows it.
     if (head == 0 && (ring < telling_rings || options.history == History::skip))
       cursor.first_time = event_time(ring, 0).value_or(0);
     if (options.history == History::skip) {
@@ -261,19 +261,20 @@ void RingReader::State::read(std::uint32_t ring, Call call, std::uint64_t& budge
 }
 
 /// Decodes words in the mapped file; false after a fault.
-bool RingReader::State::decode_in_place(std::uint32_t ring, std::uint64_t size, Chunk& chunk, DecodeResult& decoded) {
+bool RingReader::State::decode_in_place(std::uint32_t ring, std::uint64_t size, DecodeBuffer& buffer,
+                                        DecodeResult& decoded) {
   struct Task {
     std::span<const std::uint64_t> words;
     std::uint32_t source;
     std::int64_t clock_offset_ns;
-    Chunk& chunk;
+    DecodeBuffer& buffer;
     DecodeResult& decoded;
-  } task{map.words(ring, cursors[ring].position, size), source(ring), options.clock_offset_ns, chunk, decoded};
+  } task{map.words(ring, cursors[ring].position, size), source(ring), options.clock_offset_ns, buffer, decoded};
   return run_guarded(
       task.words.data(), task.words.size_bytes(),
       [](void* context) {
         Task& todo = *static_cast<Task*>(context);
-        todo.decoded = todo.chunk.decode(todo.words, todo.source, todo.clock_offset_ns);
+        todo.decoded = todo.buffer.decode(todo.words, todo.source, todo.clock_offset_ns);
       },
       &task);
 }
@@ -281,20 +282,20 @@ bool RingReader::State::decode_in_place(std::uint32_t ring, std::uint64_t size, 
 /// Checks and decodes the next piece of a ring. False after a fault.
 bool RingReader::State::read_chunk(std::uint32_t ring, Call call) {
   Cursor& cursor = cursors[ring];
-  Chunk& chunk = Chunk::of_this_thread();
+  DecodeBuffer& buffer = DecodeBuffer::of_this_thread();
   const std::uint64_t ring_words = map.layout().ring_words;
   const std::uint64_t to = cursor.tail;
   const std::uint64_t wanted = to - cursor.position;
   const std::uint64_t until_wrap = ring_words - (cursor.position & (ring_words - 1));
-  const std::uint64_t size = std::min({wanted, until_wrap, static_cast<std::uint64_t>(chunk_words)});
+  const std::uint64_t size = std::min({wanted, until_wrap, static_cast<std::uint64_t>(decode_words)});
   // Decoding takes longer than copying. If the program overtakes the reader meanwhile, all words decoded in place are
   // void, but the rest of a copy is valid. So the words are copied first if the program is close behind.
   const std::uint64_t lead =
       cursor.head == 0 ? ring_words - std::min(wanted, ring_words) : cursor.position - cursor.head;
   const bool uses_mapping = may_map(cursor), in_place = uses_mapping && lead >= safe_lead_words;
-  const auto copy = std::span(chunk.words).first(size);
+  const auto copy = std::span(buffer.words).first(size);
   DecodeResult decoded;
-  const bool is_read = in_place       ? decode_in_place(ring, size, chunk, decoded)
+  const bool is_read = in_place       ? decode_in_place(ring, size, buffer, decoded)
                        : uses_mapping ? map.copy_words(ring, cursor.position, copy)
                                       : map.read_words(ring, cursor.position, copy);
   std::uint64_t head = 0;
@@ -317,8 +318,8 @@ bool RingReader::State::read_chunk(std::uint32_t ring, Call call) {
 
   const std::uint64_t kept = size - overtaken;
   if (!in_place)
-    decoded = chunk.decode(std::span(chunk.words).subspan(overtaken, kept), source(ring), options.clock_offset_ns);
-  if (cursor.position == 0 && decoded.events > 0) cursor.first_time = chunk.first_event()->time;
+    decoded = buffer.decode(std::span(buffer.words).subspan(overtaken, kept), source(ring), options.clock_offset_ns);
+  if (cursor.position == 0 && decoded.events > 0) cursor.first_time = buffer.first_event()->time;
   cursor.position += decoded.consumed;
   cursor.totals.delivered += decoded.consumed;
   cursor.totals.events += decoded.events;
@@ -326,12 +327,12 @@ bool RingReader::State::read_chunk(std::uint32_t ring, Call call) {
   polled.events += decoded.events;
   names_needed |= decoded.has_user_events;
   if (decoded.events > 0) {
-    const std::size_t losses = chunk.put_losses(cursor, source(ring), chunk.first_event()->time);
-    cursor.last_time = chunk.first_event()[decoded.events - 1].time;
-    call(chunk.batch(losses, decoded));
+    const std::size_t losses = buffer.put_losses(cursor, source(ring), buffer.first_event()->time);
+    cursor.last_time = buffer.first_event()[decoded.events - 1].time;
+    call(buffer.batch(losses, decoded));
   }
 
-  // A message may continue after the chunk, but neither after the tail nor around the physical end.
+  // A message may go on behind these words, but neither after the tail nor around the physical end.
   const bool may_continue = size < wanted && size < until_wrap;
   if (decoded.corrupt || (decoded.consumed < kept && !may_continue)) {
     // Resume where a message is known to begin: at the tail. The head was read already.

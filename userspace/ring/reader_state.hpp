@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ring/chunk.hpp"
+#include "ring/decode_buffer.hpp"
 #include "ring/name_table.hpp"
 #include "ring/reader_access.hpp"
 #include "ring/ring_map.hpp"
@@ -101,7 +101,7 @@ struct RingReader::State {
   void take_indices(std::uint32_t ring);
   bool may_map(Cursor& cursor);
   void read(std::uint32_t ring, Call call, std::uint64_t& budget);
-  bool decode_in_place(std::uint32_t ring, std::uint64_t size, Chunk& chunk, DecodeResult& decoded);
+  bool decode_in_place(std::uint32_t ring, std::uint64_t size, DecodeBuffer& buffer, DecodeResult& decoded);
   bool read_chunk(std::uint32_t ring, Call call);
   std::optional<std::uint64_t> event_time(std::uint32_t ring, std::uint64_t position);
   void keep_names();

@@ -75,11 +75,11 @@ Polled RingReader::poll_ring(std::uint16_t domain, Call call, std::uint64_t budg
 }
 
 void RingReader::finish_rings(Call call, std::uint64_t now_ns) {
-  Chunk& chunk = Chunk::of_this_thread();
+  DecodeBuffer& buffer = DecodeBuffer::of_this_thread();
   for (std::uint32_t ring = 0; ring < state_->cursors.size(); ++ring) {
     state_->lose_expected(state_->cursors[ring]);
-    const std::size_t losses = chunk.put_losses(state_->cursors[ring], state_->source(ring), now_ns);
-    if (losses > 0) call(chunk.batch(losses, {}));
+    const std::size_t losses = buffer.put_losses(state_->cursors[ring], state_->source(ring), now_ns);
+    if (losses > 0) call(buffer.batch(losses, {}));
   }
 }
 

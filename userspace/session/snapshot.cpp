@@ -17,7 +17,7 @@ namespace {
 /// Words read from one domain in one read, at most.
 constexpr std::uint64_t quantum_words = 1 << 16;
 
-/// Words that all domains together may be read ahead, besides a chunk of each. So many staged events stay below the
+/// Words that all domains together may be read ahead, besides a batch of each. So many staged events stay below the
 /// bound at which the timeline would give up their order.
 constexpr std::uint64_t max_words_ahead = 1 << 22;
 

@@ -90,7 +90,7 @@ TEST_F(RingReaderTest, PaddingPublishedAloneIsConsumed) {
 }
 
 TEST_F(RingReaderTest, MessagesAcrossChunksAreDelivered) {
-  // Rings of several chunks of 2048 words, with messages at all offsets to the chunk's end.
+  // Rings of several batches of 2048 words, with messages at all offsets to the end of a batch.
   for (const std::size_t size : {1u, 3u, 20u, 100u, 500u, 1000u, 1024u}) {
     RingFileBuilder file(path_, {.domains = 1, .words_log2 = 15});
     std::uint64_t time = 0;
@@ -129,7 +129,7 @@ TEST_F(RingReaderTest, OverwritingBetweenPollsIsALoss) {
   EXPECT_EQ(reader.seen()[2].event.time, loss.to_ns) << "the event that ends the gap follows";
 }
 
-/// The writer overtakes the reader from within its consumer: after the first chunk, before the second is copied.
+/// The writer overtakes the reader from within its consumer: after the first batch, before the second is copied.
 TEST_F(RingReaderTest, OverwritingDuringAPollIsALoss) {
   for (std::uint64_t written = 0; written < 9000; written += 487) {
     RingFileBuilder file(path_, {.domains = 1, .words_log2 = 14});

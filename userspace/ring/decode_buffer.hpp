@@ -19,9 +19,9 @@
 
 namespace rtev {
 
-/// Words decoded at a time: words, events and payloads of a chunk stay in the second-level cache.
-inline constexpr std::size_t chunk_words = 2048;
-static_assert(chunk_words > message::max_words, "a chunk must hold any message");
+/// Words decoded at a time: they, their events and payloads stay in the second-level cache.
+inline constexpr std::size_t decode_words = 2048;
+static_assert(decode_words > message::max_words, "a buffer must hold the longest message");
 
 /// Reasons of losses in rings: overwritten and corrupt.
 inline constexpr std::size_t loss_reasons = 2;
@@ -44,17 +44,17 @@ struct Cursor {
   Accounting totals;  ///< `written` and `unread` are completed by RingReader::accounting()
 };
 
-/// The buffers of one chunk. There is one set for each thread, not for each reader: a host may have hundreds of rings.
-struct Chunk {
+/// What is decoded at a time. There is one for each thread, not for each reader: a host may have hundreds of rings.
+struct DecodeBuffer {
   static constexpr std::size_t loss_bytes = loss_reasons * sizeof(Loss);
 
-  std::array<std::uint64_t, chunk_words> words;  ///< a copy, if the program can overwrite the original soon
-  std::array<Event, loss_reasons + chunk_words / 2> events;
-  std::array<std::byte, loss_bytes + chunk_words * sizeof(std::uint64_t)> payloads;
+  std::array<std::uint64_t, decode_words> words;  ///< a copy, if the program can overwrite the original soon
+  std::array<Event, loss_reasons + decode_words / 2> events;
+  std::array<std::byte, loss_bytes + decode_words * sizeof(std::uint64_t)> payloads;
 
-  static Chunk& of_this_thread() {
-    thread_local const auto chunk = std::make_unique<Chunk>();
-    return *chunk;
+  static DecodeBuffer& of_this_thread() {
+    thread_local const auto buffer = std::make_unique<DecodeBuffer>();
+    return *buffer;
   }
 
   /// The first decoded event. The space before it is for losses, which precede the event that ends the gap.
