@@ -105,10 +105,10 @@ void mend_children(const Procfs& procfs, const Target& target, const ReplacedHoo
 
 /// Makes the file of the ring, or takes that of the last attempt.
 Checked<void> prepare(const Procfs& procfs, const Target& target, const Requirements& requirements,
-                      std::optional<RingFile>& made, const Journal& journal) {
+                      std::optional<ReservedRing>& made, const Journal& journal) {
   if (made && made->is_in_place(procfs)) return {};
   end_attempts(procfs, target, made, journal);
-  auto ring = RingFile::make(procfs, target.process, requirements.directory, requirements.parts);
+  auto ring = ReservedRing::make(procfs, target.process, requirements.directory, requirements.parts);
   if (!ring) return std::unexpected(std::move(ring.error()));
   made.emplace(std::move(*ring));
   return {};
@@ -212,8 +212,9 @@ std::optional<Progress::Work> mend_one_by_one(UserTurns<Journal::Left>& left, co
 }  // namespace
 
 Checked<Started> start_events(const Procfs& procfs, const Target& target, std::uint64_t thread_pointer,
-                              std::uint64_t window_ns, const Requirements& requirements, std::optional<RingFile>& made,
-                              const Journal& journal, Guardian& guardian, const Supervision& supervision) {
+                              std::uint64_t window_ns, const Requirements& requirements,
+                              std::optional<ReservedRing>& made, const Journal& journal, Guardian& guardian,
+                              const Supervision& supervision) {
   const auto state = domain_state_of(target, thread_pointer);
   if (!state) return Started::no;
   const auto locked = journal.lock(target.process);
@@ -272,7 +273,8 @@ void end_without_guardian(const Progress& progress) {
   ::_exit(1);
 }
 
-void end_attempts(const Procfs& procfs, const Target& target, std::optional<RingFile>& made, const Journal& journal) {
+void end_attempts(const Procfs& procfs, const Target& target, std::optional<ReservedRing>& made,
+                  const Journal& journal) {
   if (!made) return;
   const auto ring = present_ring(procfs, target.process);
   if (ring && ring->inode == made->identity().inode) made->keep();

@@ -44,8 +44,9 @@ enum class Started : std::uint8_t {
 /// (see above). The program must run now. Unless the events are on it may be tried again when the program runs the next
 /// time. `made` is the file for the ring. It lasts until the events are on, or the program is given up.
 Checked<Started> start_events(const Procfs& procfs, const Target& target, std::uint64_t thread_pointer,
-                              std::uint64_t window_ns, const Requirements& requirements, std::optional<RingFile>& made,
-                              const Journal& journal, Guardian& guardian, const Supervision& supervision);
+                              std::uint64_t window_ns, const Requirements& requirements,
+                              std::optional<ReservedRing>& made, const Journal& journal, Guardian& guardian,
+                              const Supervision& supervision);
 
 /// Ends this process, as its guardian is gone: the supervisor replaces both, and asks again for what has no answer. No
 /// program is to blame.
@@ -53,7 +54,8 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
 
 /// The end of attempts on a program. The file of its ring is the program's if it maps it by now; else it is removed, as
 /// are the way to it and the entry of the journal.
-void end_attempts(const Procfs& procfs, const Target& target, std::optional<RingFile>& made, const Journal& journal);
+void end_attempts(const Procfs& procfs, const Target& target, std::optional<ReservedRing>& made,
+                  const Journal& journal);
 
 /// Pauses or resumes the events of a program that has a ring, by the runtime's own flag: what
 /// caml_runtime_events_pause() does besides is to write an event, and that after the flag is set, when nothing is

@@ -30,7 +30,7 @@ constexpr std::uint64_t reserved_names_bytes = 1 << 16;
 constexpr std::uint64_t spare_bytes = 4 << 20;
 constexpr std::size_t max_path_bytes = 4096;
 
-/// The longest a ring's file gets, and the parts of it that the program writes to at first: see RingFile::make().
+/// The longest a ring's file gets, and the parts of it that the program writes to at first: see ReservedRing::make().
 struct RingSize {
   std::uint64_t bytes = 0;
   RingParts parts{};

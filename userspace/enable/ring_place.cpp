@@ -224,8 +224,8 @@ std::expected<RingPlace, NoAnswer> look_at_ring_place(const HeldProcess& process
   return place;
 }
 
-Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& process, const RingPath& path,
-                                 const RingParts& parts) {
+Checked<ReservedRing> ReservedRing::make(const Procfs& procfs, const HeldProcess& process, const RingPath& path,
+                                         const RingParts& parts) {
   const std::string name = ring_name(process);
   if (name.empty()) return ended();
   auto message = run_in_child(charged_user(process.credentials().user), {process.directory().get()}, [&] {
@@ -252,8 +252,9 @@ Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& proces
   if (!reader.is_complete()) return std::unexpected(no_answer_of(directory_name, NoAnswer::failed));
   if (place.open_error == ESRCH) return ended();
   const auto identity = identity_of(procfs, file);
-  std::optional<RingFile> ring;
-  if (identity) ring.emplace(RingFile(process.credentials(), std::move(directory), path.path + "/" + name, *identity));
+  std::optional<ReservedRing> ring;
+  if (identity)
+    ring.emplace(ReservedRing(process.credentials(), std::move(directory), path.path + "/" + name, *identity));
   if (!ring || place.access_error != 0) {
     const int code = place.open_error != 0 ? place.open_error : place.access_error;
     const std::string why = !place.insecure.empty() ? place.insecure : std::generic_category().message(code);
@@ -262,13 +263,13 @@ Checked<RingFile> RingFile::make(const Procfs& procfs, const HeldProcess& proces
   return std::move(*ring);
 }
 
-RingFile::~RingFile() {
+ReservedRing::~ReservedRing() {
   if (!directory_) return;
   run_in_child(charged_user(credentials_.user), {directory_.get()},
                [this] { return answer(remove_as_program(Procfs(), credentials_, directory_, name(), identity_)); });
 }
 
-bool RingFile::is_in_place(const Procfs& procfs) const {
+bool ReservedRing::is_in_place(const Procfs& procfs) const {
   return directory_ && leads_to(procfs, directory_, name(), identity_);
 }
 

@@ -65,16 +65,16 @@ struct RingIdentity {
 /// nobody else has made it. OCaml's runtime opens the file that it finds (O_RDWR | O_CREAT in all versions), so nobody
 /// can put another one into its way. Its destructor removes the file, with the rights of the program, unless it was
 /// kept.
-class RingFile {
+class ReservedRing {
  public:
   /// Refuses if there is a file of that name, or the directory is not safe: see SafePath. These parts have their blocks
   /// when this returns, where the file system can do that, and is not in memory: a write to a page without one ends
   /// the program when the file system is full.
-  static Checked<RingFile> make(const Procfs& procfs, const HeldProcess& process, const RingPath& path,
-                                const RingParts& parts);
-  RingFile(RingFile&& other) noexcept = default;
-  RingFile& operator=(RingFile&&) = delete;
-  ~RingFile();
+  static Checked<ReservedRing> make(const Procfs& procfs, const HeldProcess& process, const RingPath& path,
+                                    const RingParts& parts);
+  ReservedRing(ReservedRing&& other) noexcept = default;
+  ReservedRing& operator=(ReservedRing&&) = delete;
+  ~ReservedRing();
 
   /// As the runtime opens it.
   const std::string& path() const { return path_; }
@@ -85,7 +85,7 @@ class RingFile {
   void keep() { directory_.reset(); }
 
  private:
-  RingFile(Credentials credentials, UniqueFd directory, std::string path, const RingIdentity& identity)
+  ReservedRing(Credentials credentials, UniqueFd directory, std::string path, const RingIdentity& identity)
       : credentials_(std::move(credentials)),
         directory_(std::move(directory)),
         path_(std::move(path)),

@@ -62,7 +62,7 @@ class Worker {
     std::uint64_t checked_ns = 0;              ///< when its requirements were
     bool was_tried = false;
     std::uint64_t tried_ticks = 0;  ///< when it was first: children that were forked later have its ring
-    std::optional<RingFile> made{};
+    std::optional<ReservedRing> made{};
     std::optional<std::uint64_t> watched_until_ns{};  ///< it was answered: whether it comes to harm
     bool is_on = false, is_change_watched = false;
   };
@@ -70,7 +70,7 @@ class Worker {
   /// The file of a ring that is to be removed.
   struct Removal {
     std::shared_ptr<const Target> target;
-    std::optional<RingFile> made{};  ///< prepared here; nothing: the one that the program maps
+    std::optional<ReservedRing> made{};  ///< prepared here; nothing: the one that the program maps
   };
 
   /// A request that is taken again.

@@ -316,7 +316,7 @@ TEST_F(MendLeftHooksTest, RemovesTheRingThatWasMadeForIt) {
   const auto found = find();
   ASSERT_TRUE(found);
   const auto ring = [&](std::uint64_t inode) {
-    auto made = RingFile::make(Procfs(), found->process, {.path = dir_.path(), .may_be_readable = true}, {});
+    auto made = ReservedRing::make(Procfs(), found->process, {.path = dir_.path(), .may_be_readable = true}, {});
     EXPECT_TRUE(made) << made.error().why;
     made->keep();
     EXPECT_TRUE(is_mended_with([&](JournalEntry& entry) {

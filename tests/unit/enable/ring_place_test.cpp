@@ -55,9 +55,9 @@ class RingPlaceTest : public ::testing::Test {
     ASSERT_EQ(::lchown(path.c_str(), owner, owner), 0);
     ASSERT_EQ(::chmod(path.c_str(), mode), 0);
   }
-  Checked<RingFile> make(bool may_be_readable = false) const {
-    return RingFile::make(procfs_, *process_, {.path = dir_.path(), .may_be_readable = may_be_readable},
-                          {.first_bytes = first_bytes, .names_begin = 1 << 20, .names_bytes = 1});
+  Checked<ReservedRing> make(bool may_be_readable = false) const {
+    return ReservedRing::make(procfs_, *process_, {.path = dir_.path(), .may_be_readable = may_be_readable},
+                              {.first_bytes = first_bytes, .names_begin = 1 << 20, .names_bytes = 1});
   }
   void expect_refused(const std::string& why) const {
     const auto made = make();
@@ -148,7 +148,7 @@ TEST_F(RingPlaceTest, IsNotMadeInMemoryThatOthersCanFill) {
     for (const auto& [owner, mode, is_refused] :
          {std::tuple(0u, 0755u, true), {user, 0711u, true}, {attacker, 0700u, true}, {user, 0700u, false}}) {
       own(memory, owner, mode);
-      const auto made = RingFile::make(procfs_, *process_, {inside}, {});
+      const auto made = ReservedRing::make(procfs_, *process_, {inside}, {});
       EXPECT_EQ(!made, is_refused) << owner << ' ' << mode;
     }
   });
@@ -198,7 +198,7 @@ TEST_F(RingPlaceTest, IsNotMadeWhereTheProgramDoesNotCome) {
   own(inside, user, 0700);
   own(dir_ / "hidden", 0, 0700);
   EXPECT_EQ(look_at_ring_place(*process_, {inside})->access_error, EACCES);
-  EXPECT_FALSE(RingFile::make(procfs_, *process_, {inside}, {}));
+  EXPECT_FALSE(ReservedRing::make(procfs_, *process_, {inside}, {}));
 }
 
 TEST_F(RingPlaceTest, ThatWasReplacedStays) {
@@ -217,7 +217,7 @@ TEST_F(RingPlaceTest, IsRemovedFromTheDirectoryInWhichItWasMade) {
   fs::create_directory(place);
   own(place, user, 0700);
   {
-    const auto made = RingFile::make(procfs_, *process_, {place}, {});
+    const auto made = ReservedRing::make(procfs_, *process_, {place}, {});
     ASSERT_TRUE(made) << made.error().why;
     fs::rename(place, moved);
     fs::create_directory(place);
@@ -253,7 +253,7 @@ TEST_F(RingPlaceTest, IsNotMadeInADirectoryThatWasReplacedAfterTheLook) {
   ASSERT_TRUE(look_at_ring_place(*process_, {place})->is_usable());
   fs::remove(place);
   fs::create_symlink(trap, place);
-  EXPECT_THAT(RingFile::make(procfs_, *process_, {place}, {}).error().why, HasSubstr("belongs to user 54321"));
+  EXPECT_THAT(ReservedRing::make(procfs_, *process_, {place}, {}).error().why, HasSubstr("belongs to user 54321"));
   EXPECT_TRUE(fs::is_empty(trap));
 }
 
