@@ -25,7 +25,7 @@ constexpr const char* own_folder_hint = "write to a folder where only you may wr
 Result<void> shift_files(const std::string& path, std::size_t max_files) {
   const auto rights = FileRights::of_caller();
   if (!rights) return std::unexpected(rights.error());
-  const auto place = find_place(path, calling_user(), writing);
+  const auto place = resolve_path(path, calling_user(), writing);
   if (!place) return std::unexpected(place.error());
   const int directory = place->directory.get();
   for (std::size_t number = max_files - 1; number > 0; --number) {
@@ -42,7 +42,7 @@ Result<void> shift_files(const std::string& path, std::size_t max_files) {
 Result<void> check_names(const std::string& path, std::size_t max_files) {
   const auto rights = FileRights::of_caller();
   if (!rights) return std::unexpected(rights.error());
-  const auto place = find_place(path, calling_user(), writing);
+  const auto place = resolve_path(path, calling_user(), writing);
   if (!place) return std::unexpected(place.error());
   for (std::size_t number = 1; number < max_files; ++number) {
     const std::string name = numbered_name(place->name, number);

@@ -186,7 +186,7 @@ Result<UniqueFd> open_input(const std::string& path) {
   if (path == "-") return open_inherited(STDIN_FILENO, "stdin", reading);
   if (const auto number = descriptor_in(path)) return open_inherited(*number, path, reading);
   const uid_t user = calling_user();
-  const auto place = find_place(path, user, reading);
+  const auto place = resolve_path(path, user, reading);
   if (!place) return std::unexpected(place.error());
   if (!place->file) return errno_error(ENOENT, reading.what, path, reading.hint);
   auto file = open_found(place->file, path, user, reading);

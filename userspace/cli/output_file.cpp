@@ -39,7 +39,7 @@ Opened open_existing(const UniqueFd& found, const std::string& path, uid_t user)
 }
 
 /// Removes a file that was created in vain, with the rights of the user: its directory may be anyone's.
-void remove_created(const FilePlace& place) {
+void remove_created(const ResolvedPath& place) {
   const auto rights = FileRights::of_caller();
   struct stat created{}, named{};
   const bool is_same = ::fstat(place.file.get(), &created) == 0 &&
@@ -49,13 +49,13 @@ void remove_created(const FilePlace& place) {
 }
 
 /// The file that a signal removes. Signal handlers reach nothing but statics.
-std::shared_ptr<const FilePlace> created_file;
-std::atomic<const FilePlace*> unfinished = nullptr;
+std::shared_ptr<const ResolvedPath> created_file;
+std::atomic<const ResolvedPath*> unfinished = nullptr;
 std::atomic<bool> removes_on_signal = false;
 
 /// Not with more rights than the file was created with: its directory may be anyone's.
 void remove_and_end(int number) {
-  const FilePlace* const place = unfinished;
+  const ResolvedPath* const place = unfinished;
   struct stat created{}, named{};
   if (place != nullptr && ::fstat(place->file.get(), &created) == 0 && created.st_uid == ::geteuid() &&
       ::fstatat(place->directory.get(), place->name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -66,14 +66,14 @@ void remove_and_end(int number) {
 }
 
 /// Nothing if someone else created the file meanwhile.
-Result<std::unique_ptr<FdOutput>> create(FilePlace place, const std::string& path) {
+Result<std::unique_ptr<FdOutput>> create(ResolvedPath place, const std::string& path) {
   UniqueFd fd(::openat(place.directory.get(), place.name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                        private_mode));
   if (!fd && errno == EEXIST) return nullptr;
   if (!fd) return errno_error(errno, writing.what, path, writing.hint);
   place.file.reset(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
   auto output = std::make_unique<FdOutput>(std::move(fd), path);
-  const auto made = std::make_shared<FilePlace>(std::move(place));
+  const auto made = std::make_shared<ResolvedPath>(std::move(place));
   output->wait_for_begin([made] { remove_created(*made); });
   if (removes_on_signal) {
     created_file = made;
@@ -87,7 +87,7 @@ Opened find_and_open(const std::string& path) {
   if (!rights) return std::unexpected(rights.error());
   constexpr int attempts = 8;
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    auto place = find_place(path, calling_user(), writing);
+    auto place = resolve_path(path, calling_user(), writing);
     if (!place) return std::unexpected(std::move(place.error()));
     if (place->file) return open_existing(place->file, path, calling_user());
     auto created = create(std::move(*place), path);

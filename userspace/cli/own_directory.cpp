@@ -42,7 +42,7 @@ Result<UniqueFd> open_own_directory(const std::string& path) {
     so_far /= part;
     if (part.empty() || part == "/") continue;
     const mode_t mode = so_far == whole ? own_directory_mode : parent_mode;
-    auto place = find_place(so_far.string(), calling_user(), using_directory);
+    auto place = resolve_path(so_far.string(), calling_user(), using_directory);
     if (!place) return std::unexpected(std::move(place.error()));
     const char* const name = place->name.c_str();
     if (!place->file && ::mkdirat(place->directory.get(), name, mode) != 0 && errno != EEXIST)

@@ -89,7 +89,7 @@ Result<void> check(const struct stat& status, const std::string& path, uid_t use
 
 }  // namespace
 
-Result<FilePlace> find_place(const std::string& path, uid_t user, const FileUse& use) {
+Result<ResolvedPath> resolve_path(const std::string& path, uid_t user, const FileUse& use) {
   Parts parts;
   add_parts(path, parts);
   if (parts.empty() || path.ends_with('/')) return failed(path.empty() ? ENOENT : EISDIR, path, use);
@@ -98,7 +98,7 @@ Result<FilePlace> find_place(const std::string& path, uid_t user, const FileUse&
     const std::string name = std::move(parts.back());
     parts.pop_back();
     UniqueFd next(::openat(directory.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (!next && errno == ENOENT && parts.empty()) return FilePlace{std::move(directory), name, {}};
+    if (!next && errno == ENOENT && parts.empty()) return ResolvedPath{std::move(directory), name, {}};
     struct stat status{};
     if (!next || ::fstat(next.get(), &status) != 0) return failed(errno, path, use);
     if (S_ISLNK(status.st_mode) && is_in_proc(next)) {
@@ -118,7 +118,7 @@ Result<FilePlace> find_place(const std::string& path, uid_t user, const FileUse&
       continue;
     }
     if (parts.empty() && name == "..") return failed(EISDIR, path, use);
-    if (parts.empty()) return FilePlace{std::move(directory), name, std::move(next)};
+    if (parts.empty()) return ResolvedPath{std::move(directory), name, std::move(next)};
     directory = std::move(next);
   }
   return failed(errno, path, use);

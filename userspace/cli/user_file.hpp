@@ -29,7 +29,7 @@ inline constexpr FileUse writing{O_WRONLY, "cannot write to", "give another file
                                  "remove it first, or give another file with -o"};
 
 /// A place in the file system. Its directory stays the same, whatever others rename meanwhile.
-struct FilePlace {
+struct ResolvedPath {
   UniqueFd directory;  ///< O_PATH
   std::string name;    ///< in the directory; not "." or ".."
   UniqueFd file;       ///< O_PATH; none if there is no such file
@@ -38,7 +38,7 @@ struct FilePlace {
 /// Follows symbolic links of root and of `user` only, in each part of the path. A link of another user is an error that
 /// names the owner: it could lead to any file that the caller may read or write. Opens no file, so nothing waits for
 /// the other end of a fifo. The rights are those of the calling thread.
-Result<FilePlace> find_place(const std::string& path, uid_t user, const FileUse& use);
+Result<ResolvedPath> resolve_path(const std::string& path, uid_t user, const FileUse& use);
 
 /// Opens the file of a place, even if the path leads elsewhere by now; without waiting for the other end of a fifo.
 /// Refuses folders, files with several names, sockets, devices except null, zero, full and the terminals of `user`, and
