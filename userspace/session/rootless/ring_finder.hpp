@@ -12,7 +12,7 @@
 #include "helper/process_queries.hpp"
 #include "inspect/process_view.hpp"
 #include "inspect/procfs.hpp"
-#include "session/rootless/ring_directory.hpp"
+#include "session/rootless/directory_watch.hpp"
 
 namespace rtev {
 
@@ -83,7 +83,7 @@ class RingFinder {
   ProcessQueries& queries_;
   IsRead is_read_;
   Procfs procfs_;
-  std::optional<RingDirectory> directory_;
+  std::optional<DirectoryWatch> directory_;
   std::uint64_t next_listing_ns_ = 0;
   std::map<std::int32_t, Chosen> chosen_;
   std::vector<FoundRings> found_;

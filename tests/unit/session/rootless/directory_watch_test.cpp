@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "session/rootless/ring_directory.hpp"
+#include "session/rootless/directory_watch.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,14 +18,14 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre, testing::IsEmpty, testing::UnorderedElementsAre;
 
-class RingDirectoryTest : public ::testing::Test {
+class DirectoryWatchTest : public ::testing::Test {
  protected:
   /// As a runtime makes it.
   void make(const std::string& name) const {
     std::ofstream(dir / name, std::ios::app);
     fs::resize_file(dir / name, 4096);
   }
-  static bool is_readable(const RingDirectory& directory) {
+  static bool is_readable(const DirectoryWatch& directory) {
     pollfd wait{.fd = directory.event_fd(), .events = POLLIN, .revents = 0};
     return ::poll(&wait, 1, 0) == 1;
   }
@@ -33,8 +33,8 @@ class RingDirectoryTest : public ::testing::Test {
   TempDir dir;
 };
 
-TEST_F(RingDirectoryTest, NewRingsAreReportedOnce) {
-  RingDirectory directory(dir.path());
+TEST_F(DirectoryWatchTest, NewRingsAreReportedOnce) {
+  DirectoryWatch directory(dir.path());
   EXPECT_THAT(directory.take(), IsEmpty());
   make("12.events");
   make("7.events");
@@ -46,17 +46,17 @@ TEST_F(RingDirectoryTest, NewRingsAreReportedOnce) {
   EXPECT_THAT(directory.take(), IsEmpty());
 }
 
-TEST_F(RingDirectoryTest, OldFilesAreReportedWhenAProgramBeginsARingInThem) {
+TEST_F(DirectoryWatchTest, OldFilesAreReportedWhenAProgramBeginsARingInThem) {
   make("12.events");
   make("13.events");
-  RingDirectory directory(dir.path());
+  DirectoryWatch directory(dir.path());
   EXPECT_THAT(directory.take(), IsEmpty());
   make("12.events");
   EXPECT_THAT(directory.take(), ElementsAre(12));
 }
 
-TEST_F(RingDirectoryTest, OnlyRegularFilesAreOpened) {
-  const RingDirectory directory(dir.path());
+TEST_F(DirectoryWatchTest, OnlyRegularFilesAreOpened) {
+  const DirectoryWatch directory(dir.path());
   make("1.events");
   const OpenedRing ring = directory.open(1);
   EXPECT_TRUE(ring.fd);
@@ -67,8 +67,8 @@ TEST_F(RingDirectoryTest, OnlyRegularFilesAreOpened) {
   for (const int number : {2, 3, 4, 5}) EXPECT_FALSE(directory.open(number).fd) << number;
 }
 
-TEST_F(RingDirectoryTest, OnlyTheSameFileIsRemoved) {
-  const RingDirectory directory(dir.path());
+TEST_F(DirectoryWatchTest, OnlyTheSameFileIsRemoved) {
+  const DirectoryWatch directory(dir.path());
   make("1.events");
   const auto first = identify_ring(directory.open(1).fd.get());
   ASSERT_TRUE(first);
@@ -78,8 +78,8 @@ TEST_F(RingDirectoryTest, OnlyTheSameFileIsRemoved) {
   EXPECT_FALSE(fs::exists(dir / "1.events"));
 }
 
-TEST_F(RingDirectoryTest, ADirectoryThatIsMissingHasNoRings) {
-  RingDirectory directory(dir / "none");
+TEST_F(DirectoryWatchTest, ADirectoryThatIsMissingHasNoRings) {
+  DirectoryWatch directory(dir / "none");
   EXPECT_LT(directory.event_fd(), 0);
   EXPECT_THAT(directory.take(), IsEmpty());
   EXPECT_FALSE(directory.open(1).fd);

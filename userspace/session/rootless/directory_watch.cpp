@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "session/rootless/ring_directory.hpp"
+#include "session/rootless/directory_watch.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ std::string name_of(std::int32_t number) {
 
 }  // namespace
 
-RingDirectory::RingDirectory(std::string path)
+DirectoryWatch::DirectoryWatch(std::string path)
     : path_(std::move(path)),
       directory_(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
       watch_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
@@ -36,7 +36,7 @@ RingDirectory::RingDirectory(std::string path)
   known_ = list();
 }
 
-std::set<std::int32_t> RingDirectory::list() const {
+std::set<std::int32_t> DirectoryWatch::list() const {
   std::set<std::int32_t> found;
   UniqueFd copy(::openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!copy) return found;
@@ -52,7 +52,7 @@ std::set<std::int32_t> RingDirectory::list() const {
 }
 
 /// False if events are missing.
-bool RingDirectory::take_events(std::set<std::int32_t>& found) {
+bool DirectoryWatch::take_events(std::set<std::int32_t>& found) {
   if (!watch_) return false;
   bool complete = true;
   alignas(inotify_event) std::array<char, 1 << 14> events;
@@ -69,7 +69,7 @@ bool RingDirectory::take_events(std::set<std::int32_t>& found) {
   }
 }
 
-std::vector<std::int32_t> RingDirectory::take() {
+std::vector<std::int32_t> DirectoryWatch::take() {
   std::set<std::int32_t> found;
   if (!take_events(found)) {
     std::set<std::int32_t> listed = list();
@@ -80,7 +80,7 @@ std::vector<std::int32_t> RingDirectory::take() {
   return {found.begin(), found.end()};
 }
 
-OpenedRing RingDirectory::open(std::int32_t number) const {
+OpenedRing DirectoryWatch::open(std::int32_t number) const {
   const std::string name = name_of(number);
   OpenedRing ring{.fd = UniqueFd(::openat(directory_.get(), name.c_str(),
                                           O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)),
@@ -90,7 +90,7 @@ OpenedRing RingDirectory::open(std::int32_t number) const {
   return ring;
 }
 
-void RingDirectory::remove(std::int32_t number, const RingFileId& file) const {
+void DirectoryWatch::remove(std::int32_t number, const RingFileId& file) const {
   const std::string name = name_of(number);
   struct stat status{};
   if (::fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&

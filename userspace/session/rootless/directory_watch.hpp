@@ -13,11 +13,11 @@
 namespace rtev {
 
 /// The ring files of a directory, which other processes change. One thread.
-class RingDirectory {
+class DirectoryWatch {
  public:
   /// Files that are there already are not reported until a program begins a ring in them. A directory that does not
   /// exist has none.
-  explicit RingDirectory(std::string path);
+  explicit DirectoryWatch(std::string path);
 
   /// The numbers in the names of ring files that were made since the last call, or in which a program began a ring:
   /// each once, in no order.
