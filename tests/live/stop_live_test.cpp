@@ -10,11 +10,11 @@
 #include <cctype>
 #include <chrono>
 #include <cstdlib>
-#include <functional>
 #include <list>
 #include <memory>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "live/harness.hpp"
 #include "live/oracle.hpp"
@@ -236,11 +236,11 @@ struct Interruption {
   }
 };
 
-/// SIGINT to the process group, as the terminal sends it: of each command at a moment of its start, all side by side,
-/// so that the host is busy.
-void interrupt_all(const std::function<std::chrono::milliseconds()>& moment) {
+/// SIGINT to the process group, as the terminal sends it: of each command at its moment, all side by side, so that the
+/// host is busy. `moments`: as many as there are commands.
+void interrupt_all(const std::vector<std::chrono::milliseconds>& moments) {
   std::list<Interruption> all;
-  for (const Interrupted& command : interrupted_commands()) all.emplace_back(command, moment());
+  for (std::size_t i = 0; i < moments.size(); ++i) all.emplace_back(interrupted_commands()[i], moments[i]);
   all.sort([](const Interruption& one, const Interruption& other) { return one.moment < other.moment; });
   for (Interruption& one : all) one.start();
   const auto begin = std::chrono::steady_clock::now();
@@ -252,18 +252,26 @@ void interrupt_all(const std::function<std::chrono::milliseconds()>& moment) {
   for (Interruption& one : all) one.check();
 }
 
-/// With RTEV_ALL_MOMENTS in the environment, each command at each 50 ms.
+/// With RTEV_ALL_MOMENTS in the environment, each command at each 50 ms of two seconds. Else each at one moment: the
+/// two seconds have as many parts as there are commands, which take turns at them.
 TEST_F(StopLive, InterruptedStartLeavesNothing) {
   constexpr std::chrono::milliseconds last{2000}, step{50};
+  const std::size_t commands = interrupted_commands().size();
   if (std::getenv("RTEV_ALL_MOMENTS") != nullptr) {
-    for (std::chrono::milliseconds moment{0}; moment <= last; moment += step) interrupt_all([=] { return moment; });
+    for (std::chrono::milliseconds moment{0}; moment <= last; moment += step)
+      interrupt_all(std::vector(commands, moment));
     return;
   }
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  std::uniform_int_distribution<int> moments(0, last.count());
-  interrupt_all([&] { return std::chrono::milliseconds(moments(random)); });
+  const std::chrono::milliseconds part = last / commands;
+  std::uniform_int_distribution<std::chrono::milliseconds::rep> in_part(0, part.count());
+  std::vector<std::chrono::milliseconds> moments;
+  for (std::size_t i = 0; i < commands; ++i)
+    moments.emplace_back(part * i + std::chrono::milliseconds(in_part(random)));
+  std::ranges::shuffle(moments, random);
+  interrupt_all(moments);
 }
 
 /// The kernel checks what is loaded for long on a busy host.

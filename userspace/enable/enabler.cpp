@@ -77,7 +77,9 @@ Result<Enabler> Enabler::start(const EnablerOptions& options) {
   channel->second.reset();
   // Hooks that a killed run left are put back first, in processes that may let it wait.
   pollfd started{.fd = channel->first.get(), .events = POLLIN, .revents = 0};
-  ::poll(&started, 1, start_timeout_ms);
+  // A signal that ends the tracer is not for this process.
+  while (::poll(&started, 1, start_timeout_ms) < 0 && errno == EINTR) {
+  }
   auto first = helper::receive(channel->first.get(), true);
   if (!first) return enabler_gone();
   const auto answer = decoded<EnableAnswer>(*first);
