@@ -19,8 +19,8 @@ extern const Part flame_graph_style;
 /// Defines flameGraph(data, box): draws what flame_graph_json() has into an element. It loads nothing, and shows names
 /// as text only.
 extern const Part flame_graph_script;
-/// The HTML of a flame graph. `placeholder` is in it where the title, the style, the data and the script belong, in
-/// this order.
+/// The HTML of a flame graph. `placeholder` is in it where these belong, in this order: the title, the style, the
+/// heading, the sentence, the run, what is there without scripts, the data and the script.
 extern const Part flame_graph_page;
 inline constexpr std::string_view placeholder = "@@";
 

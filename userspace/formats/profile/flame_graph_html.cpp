@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,8 @@ namespace {
 
 /// More cannot be seen.
 constexpr std::size_t max_shown_nodes = 100'000, max_functions = 200;
+/// In HTML.
+constexpr std::size_t max_plain_functions = 10;
 
 /// JSON in a script element: it must not end the element.
 std::string html_json(std::string_view json) {
@@ -65,7 +68,6 @@ class FlameGraph {
     json.object([&] {
       json.member("title", std::string_view(title_text()));
       json.member("sentence", std::string_view(sentence()));
-      json.member("run", std::string_view(run()));
       json.member("unit", to_string(report_.unit));
       json.values("kinds", kinds);
       json.key("names").array([&] {
@@ -83,7 +85,6 @@ class FlameGraph {
     return std::string(json.text());
   }
 
- private:
   std::string sentence() const {
     const SampleValue& all = report_.shown(report_.all);
     if (all.samples == 0) return "no samples";
@@ -111,6 +112,29 @@ class FlameGraph {
     for (const std::string& part : {report_.host, command_of(report_)})
       if (!part.empty()) text += (text.empty() ? "" : ", ") + escaped(part);
     return text;
+  }
+
+  /// What is there without scripts: the functions with most weight. Nothing without samples.
+  std::string plain_functions() const {
+    const std::uint64_t whole = report_.shown(report_.all).weight;
+    std::string rows;
+    for (const ProfileRow& row : report_.functions | std::views::take(max_plain_functions)) {
+      const FlameTree::Name& name = name_of(row);
+      const SampleValue &self = report_.shown(row.self), &total = report_.shown(row.total);
+      rows += fmt::format("<tr><td>{}<td>{}<td>{}<td>{}<td>{}</tr>\n", Percent{self.weight, whole},
+                          Percent{total.weight, whole}, self.samples, html_text(name.text), html_text(name.place));
+    }
+    // Not in <noscript>: where a policy or a mail program forbids scripts, that is not shown.
+    if (!rows.empty())
+      rows = "<div class=\"flame-table\"><table>\n<tr><th>self<th>total<th>samples<th>function<th>place</tr>\n" + rows +
+             "</table></div>\n";
+    return rows +
+           "<p>The flame graph follows where the page may run its script. It loads nothing from elsewhere.</p>\n";
+  }
+
+ private:
+  const FlameTree::Name& name_of(const ProfileRow& row) const {
+    return tree_.names()[tree_.name_of_function(report_.tree.places()[row.place].function)];
   }
 
   /// Without what is too narrow to be seen.
@@ -165,9 +189,11 @@ std::string flame_graph_html(const ProfileReport& report) {
   FlameGraph graph(report, max_shown_nodes);
   std::string html;
   std::string_view rest = web::flame_graph_page.text;
-  const std::string title = html_text(graph.title_text()), json = html_json(graph.json());
+  const std::string title = html_text(graph.title_text()), sentence = html_text(graph.sentence()),
+                    run = html_text(graph.run()), functions = graph.plain_functions(), json = html_json(graph.json());
   for (const std::string_view part :
-       {std::string_view(title), web::flame_graph_style.text, std::string_view(json), web::flame_graph_script.text}) {
+       {std::string_view(title), web::flame_graph_style.text, std::string_view(title), std::string_view(sentence),
+        std::string_view(run), std::string_view(functions), std::string_view(json), web::flame_graph_script.text}) {
     const std::size_t at = rest.find(web::placeholder);
     html += rest.substr(0, at);
     html += part;
