@@ -8,7 +8,7 @@ namespace rtev {
 Summary::Summary(const SummaryOptions& options)
     : full_(options.full),
       stats_({.max_bytes = options.max_bytes / 8, .full = options.full, .by_process = options.by_process}),
-      latency_({.full = options.full, .max_bytes = options.max_bytes / 2}, nowhere_),
+      latency_({.full = options.full, .by_process = options.by_process, .max_bytes = options.max_bytes / 2}, nowhere_),
       pauses_({.full = options.full, .input = options.input, .max_bytes = options.max_bytes / 8}) {}
 
 void Summary::header(const RunHeader& header) {

@@ -16,7 +16,7 @@ namespace rtev {
 
 struct SummaryOptions {
   std::string input{};                            ///< PausesReport::input
-  bool by_process = false;                        ///< StatsReport::by_process
+  bool by_process = false;                        ///< as in StatsReport and LatencyReport
   bool full = false;                              ///< the three full texts, one after the other
   std::size_t max_bytes = std::size_t{64} << 20;  ///< of all three
 };

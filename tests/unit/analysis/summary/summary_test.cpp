@@ -111,6 +111,36 @@ TEST_F(SummaryTest, InFullIsTheThreeReportsInFull) {
                                                      latency.report_text(world.registry) + "\n" + pauses.report_text());
 }
 
+TEST_F(SummaryTest, ManyProcessesOfAProgramAreOneUnlessEachIsAskedFor) {
+  std::vector<Events> runs;
+  for (std::int32_t pid = 1; pid <= 6; ++pid) {
+    ProcessInfo info = World::default_info();
+    info.pid = pid;
+    info.comm = "ocamlopt";
+    info.exe = "/opt/ocamlopt";
+    runs.emplace_back(world.add_ring(world.registry.add_process(info)))
+        .add(begin_ns, Lifecycle::ring_start, pid)
+        .add(begin_ns + ms, EventKind::begin, phase_major)
+        .add(begin_ns + 2 * ms, EventKind::end, phase_major);
+  }
+  const auto texts = [&](bool full, bool by_process) {
+    Summary summary({.by_process = by_process, .full = full});
+    summary.header({.version = "1.2", .start_ns = begin_ns});
+    for (const Events& events : runs) summary.consume(events.batch(), world.registry);
+    summary.summary({.end_ns = begin_ns + second}, world.registry);
+    return std::pair(summary.report_text(world.registry), summary.report_json(world.registry));
+  };
+  for (const bool full : {false, true}) {
+    EXPECT_THAT(texts(full, false).first, testing::HasSubstr("6 processes of ocamlopt in"));
+    EXPECT_THAT(texts(full, true).first, testing::Not(testing::HasSubstr("of ocamlopt in")));
+    // JSON has all.
+    const std::string json = texts(full, false).second;
+    EXPECT_EQ(json, texts(full, true).second);
+    EXPECT_THAT(json, testing::AllOf(testing::HasSubstr("\"pid\":6"), testing::HasSubstr("\"processes\":6")));
+  }
+  EXPECT_THAT(texts(false, false).first, testing::StartsWith("6 OCaml processes in 1.00s\nocamlopt, 6 processes: "));
+}
+
 TEST_F(SummaryTest, WithoutSchedulerEvents) {
   Summary summary({});
   run(summary, false);
