@@ -34,10 +34,13 @@ inline constexpr std::size_t exit_reason_count = 3;
 std::string_view to_string(ExitReason reason);
 
 inline constexpr std::size_t thread_role_count = 4;       ///< of ThreadRole
-inline constexpr std::size_t ring_loss_reason_count = 5;  ///< of LossReason: those that rings and probes have
+inline constexpr std::size_t ring_loss_reason_count = 4;  ///< of LossReason: those whose words are known
 
 /// Sums never fall, also when processes end. Times in ns.
 struct GroupFigures {
+  /// Events of a process were read, or would have been if it had written any. Else what events tell is unknown.
+  bool has_events = false;
+
   // As of now.
   std::int64_t processes = 0, domains = 0;
   std::array<std::int64_t, events_read_count> processes_by_events{};  ///< by EventsRead
@@ -63,6 +66,7 @@ struct GroupFigures {
   std::array<std::uint64_t, thread_role_count> shown_cpu_ns{};
   std::uint64_t condition_wait_ns = 0;
   std::array<std::uint64_t, ring_loss_reason_count> lost_words{};
+  std::uint64_t probe_gaps = 0;  ///< in which an unknown number of words was lost
   UserFigures user{};
   /// Of the processes that run, by library and state; summed up when metrics are asked for.
   TaskTracker::Counts tasks{};

@@ -2,6 +2,7 @@
 // The metrics that a MetricsSink has, by name. docs/metrics.md lists them.
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <ranges>
 #include <span>
 #include <vector>
@@ -98,7 +99,9 @@ std::string_view name_of(std::size_t index) {
   return to_string(static_cast<Enum>(index));
 }
 
-void add_processes(Writer& out) {
+/// What is unknown has no series: `read` has the groups of whose processes events were read, `scheduled` all if there
+/// were scheduler events.
+void add_processes(Writer& out, Writer& read) {
   out.gauge("ocaml_processes", "OCaml 5 processes that run.", &GroupFigures::processes);
   out.visitor().family({.name = "ocaml_processes_without_events",
                         .unit = {},
@@ -108,16 +111,16 @@ void add_processes(Writer& out) {
     for (const auto& [events, reason] : {std::pair{EventsRead::off, "off"}, {EventsRead::unread, "unread"}})
       out.value(group, figures.processes_by_events[static_cast<std::size_t>(events)], {"reason", reason});
   });
-  out.gauge("ocaml_domains", "Domains that run, of processes with events on.", &GroupFigures::domains);
+  read.gauge("ocaml_domains", "Domains that run, of processes with events on.", &GroupFigures::domains);
   out.counter("ocaml_process_starts", "", "Programs executed.", &GroupFigures::starts);
   out.counter("ocaml_process_forks", "", "Processes that were forked by one, and run the same program at first.",
               &GroupFigures::forks);
   out.counters("ocaml_process_exits", "", "Processes that ended, or went on with another program (exec).", "reason",
                &GroupFigures::exits, name_of<ExitReason>);
-  out.counter("ocaml_domain_spawns", "", "Domains that programs spawned.", &GroupFigures::domain_spawns);
+  read.counter("ocaml_domain_spawns", "", "Domains that programs spawned.", &GroupFigures::domain_spawns);
 }
 
-void add_pauses(Writer& out) {
+void add_pauses(Writer& out, Writer& scheduled) {
   out.visitor().family({.name = "ocaml_gc_pause_duration",
                         .unit = "seconds",
                         .help = "Pauses of domains: outermost spans of the runtime, by what they were for.",
@@ -133,14 +136,17 @@ void add_pauses(Writer& out) {
                "reason", &GroupFigures::unfinished, name_of<Unfinished>);
   out.counters("ocaml_gc_time", "seconds", "Time in phases of the runtime, without the phases inside.", "phase",
                &GroupFigures::phase_ns, name_of<PhaseFamily>);
-  out.counter("ocaml_gc_cpu", "seconds", "CPU time in pauses, also while waiting actively.", &GroupFigures::gc_cpu_ns);
+  scheduled.counter("ocaml_gc_cpu", "seconds", "CPU time in pauses, also while waiting actively.",
+                    &GroupFigures::gc_cpu_ns);
   out.visitor().family({.name = "ocaml_gc_wait",
                         .unit = "seconds",
                         .help = "Time that domains waited in pauses: for a CPU, blocked, or for other domains (stw).",
                         .type = MetricType::counter});
-  out.each([&](std::string_view group, const GroupFigures& figures) {
+  scheduled.each([&](std::string_view group, const GroupFigures& figures) {
     out.value(group, shown(figures.wait_runnable_ns), {"reason", "runnable"});
     out.value(group, shown(figures.wait_blocked_ns), {"reason", "blocked"});
+  });
+  out.each([&](std::string_view group, const GroupFigures& figures) {
     out.value(group, shown(figures.wait_stw_ns), {"reason", "stw"});
   });
   out.histogram("ocaml_stw_duration", "Stop-the-world sections, as their leaders saw them.", &GroupFigures::stw);
@@ -189,13 +195,13 @@ void add_heap(Writer& out) {
        {{pool_blocks, "pool"}, {large_blocks, "large"}});
 }
 
-void add_threads(Writer& out) {
+void add_threads(Writer& out, Writer& read) {
   out.histogram("ocaml_sched_delay", "Time from being able to run until having a CPU, of threads of OCaml programs.",
                 &GroupFigures::sched_delay);
   out.counters("ocaml_thread_cpu", "seconds", "CPU time of threads.", "role", &GroupFigures::shown_cpu_ns,
                name_of<ThreadRole>);
-  out.counter("ocaml_condition_wait", "seconds", "Time that domains waited for conditions of the program.",
-              &GroupFigures::condition_wait_ns);
+  read.counter("ocaml_condition_wait", "seconds", "Time that domains waited for conditions of the program.",
+               &GroupFigures::condition_wait_ns);
 }
 
 void add_tasks(Writer& out) {
@@ -255,16 +261,24 @@ void MetricsSink::visit(MetricVisitor& visitor) {
   groups_.each([&](std::string_view name, const Group& group) { groups.emplace_back(name, &group.figures); });
   if (folded_ > 0) groups.emplace_back("other", &other_.figures);
 
-  Writer out(visitor, std::move(groups));
-  add_processes(out);
-  add_pauses(out);
-  add_collections(out);
-  add_heap(out);
-  add_threads(out);
-  add_tasks(out);
-  add_user(out, options_.user);
-  out.counters("ocaml_ring_lost_words", "", "Words of rings that were not delivered.", "reason",
-               &GroupFigures::lost_words, name_of<LossReason>);
+  const bool is_scheduled = has_usage_ || analyzer_.scheduler_seen();
+  Groups with_events;
+  std::ranges::copy_if(groups, std::back_inserter(with_events),
+                       [](const auto& group) { return group.second->has_events; });
+  Writer of_scheduler(visitor, is_scheduled ? groups : Groups{});
+  Writer of_pauses(visitor, is_scheduled ? with_events : Groups{});
+  Writer out(visitor, std::move(groups)), read(visitor, std::move(with_events));
+  add_processes(out, read);
+  add_pauses(read, of_pauses);
+  add_collections(read);
+  add_heap(read);
+  add_threads(of_scheduler, read);
+  add_tasks(read);
+  add_user(read, options_.user);
+  read.counters("ocaml_ring_lost_words", "", "Words of rings that were not delivered.", "reason",
+                &GroupFigures::lost_words, name_of<LossReason>);
+  read.counter("ocaml_probe_gaps", "", "Times that probes of programs without a ring were off.",
+               &GroupFigures::probe_gaps);
 
   visitor.family(
       {.name = "rtev_bpf_build_info", .unit = "", .help = "The version of rtev-bpf.", .type = MetricType::gauge});

@@ -140,6 +140,7 @@ void MetricsSink::note_events(Process& process, const ProcessInfo& info) {
   --counts[static_cast<std::size_t>(process.events)];
   process.events = info.ring == RingState::paused ? EventsRead::off : events_read(info);
   ++counts[static_cast<std::size_t>(process.events)];
+  process.group->figures.has_events |= process.events == EventsRead::yes;
 }
 
 /// To another group, or to the same. What was counted until then stays where it is.
@@ -151,6 +152,7 @@ void MetricsSink::move(Process& process, Group& to) {
   ++to.figures.processes_by_events[static_cast<std::size_t>(process.events)];
   from.figures.domains -= process.running_domains;
   to.figures.domains += process.running_domains;
+  to.figures.has_events |= process.events == EventsRead::yes;
   for (std::size_t entry = 0; entry < process.heap.size(); ++entry) {
     from.figures.heap[entry] -= process.heap[entry];
     to.figures.heap[entry] += process.heap[entry];
@@ -259,7 +261,7 @@ void MetricsSink::end_process(ProcessIndex index, std::int64_t status) {
 void MetricsSink::add_counter(const Event& event, const RingInfo& ring) {
   const CounterUse use = use_of(registry_->family_of(event).value_or(Family::since_5_3), event.id);
   if (use.what == CounterUse::What::nothing) return;
-  Process* const process = process_at(ring.process);
+  Process* const process = read_process_at(ring.process);
   GroupFigures& figures = process != nullptr ? process->group->figures : group_of(ring.process).figures;
   switch (use.what) {
     case CounterUse::What::minor_bytes:
@@ -294,7 +296,9 @@ void MetricsSink::add_loss(const Event& event, const Batch& batch) {
   const auto [slot, domain] = Source::unpack(event.source);
   if (const RingInfo* const ring = registry_->ring(slot)) {
     user_.forget(ring->process, domain);
-    if (event.id < ring_loss_reason_count) group_of(ring->process).figures.lost_words[event.id] += loss->words;
+    GroupFigures& figures = group_of(ring->process).figures;
+    if (event.id < ring_loss_reason_count) figures.lost_words[event.id] += loss->words;
+    figures.probe_gaps += event.id == static_cast<std::uint16_t>(LossReason::unprobed);
   } else {
     (is_sched_loss(event) ? sched_dropped_ : samples_dropped_) += loss->words;
   }
@@ -320,11 +324,21 @@ MetricsSink::Process* MetricsSink::process_at(ProcessIndex index) {
   return last_process_;
 }
 
+/// One with an event.
+MetricsSink::Process* MetricsSink::read_process_at(ProcessIndex index) {
+  Process* const process = process_at(index);
+  if (process != nullptr) process->group->figures.has_events = true;
+  return process;
+}
+
+/// Of a process with an event.
 Group& MetricsSink::group_of(ProcessIndex index) {
-  if (const Process* const process = process_at(index)) return *process->group;
+  if (const Process* const process = read_process_at(index)) return *process->group;
   const ProcessInfo& info = registry_->process(index);
-  Group* const group = info.pid != 0 ? group_for(info) : nullptr;
-  return group != nullptr ? *group : other_;
+  Group* const named = info.pid != 0 ? group_for(info) : nullptr;
+  Group& group = named != nullptr ? *named : other_;
+  group.figures.has_events = true;
+  return group;
 }
 
 /// Null: it is counted in "other".
@@ -342,7 +356,7 @@ Group& MetricsSink::fold(const ProcessInfo& info) {
 }
 
 void MetricsSink::on_domain_seen(const DomainLife& domain, std::uint64_t /*time_ns*/, bool /*certain*/) {
-  Process* const process = process_at(domain.process);
+  Process* const process = read_process_at(domain.process);
   if (process == nullptr) return;
   ++process->group->figures.domains;
   ++process->running_domains;

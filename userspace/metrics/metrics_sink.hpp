@@ -84,6 +84,7 @@ class MetricsSink final : public Sink, private PauseConsumer {
   Group* group_of_pid(std::int32_t pid);
   void forget_heap(Process& process, Domain& domain);
   Process* process_at(ProcessIndex index);
+  Process* read_process_at(ProcessIndex index);
   Group& group_of(ProcessIndex index);
   Group* group_for(const ProcessInfo& info);
   Group& fold(const ProcessInfo& info);

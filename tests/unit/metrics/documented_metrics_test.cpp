@@ -54,6 +54,7 @@ class DocumentedMetrics : public MetricsTest {
     make({.user = {.events = {"*"}, .spans = {"*"}, .values = {"*"}}, .pause_span_ns = 1});
     world.user_names = {{1, "request"}, {2, "eio.fiber"}};
     process(1, ProcessAction::found);
+    scheduler(2, EventKind::sched_switch, enters(a_thread(4242, 4242, 0)));
     play("100 [1 200 ]1");
     feed(Events(world.slot).add(300, EventKind::user_int, 1, 5).add(300, EventKind::user_int, 2, 7));
     for (const char* name : {"major_heap_pool_words", "major_heap_pool_live_words", "major_heap_large_words",

@@ -190,6 +190,12 @@ TEST_F(MetricsTest, LostWordsAndUnfinishedPausesAreCounted) {
   EXPECT_EQ(value("ocaml_gc_unfinished_pauses{group=server,reason=lost}"), 1);
   EXPECT_EQ(value("ocaml_gc_unfinished_pauses{group=server,reason=ended}"), 1);
   EXPECT_EQ(histogram("ocaml_gc_pause_duration{group=server,kind=major}").count(), 0U);
+  EXPECT_EQ(value("ocaml_probe_gaps{group=server}"), 0);
+  feed(Events(world.slot)
+           .add_record(5000, EventKind::lost, Loss{.words = 0, .from_ns = 1, .to_ns = 2},
+                       static_cast<std::uint16_t>(LossReason::unprobed)));
+  EXPECT_EQ(value("ocaml_probe_gaps{group=server}"), 1);
+  EXPECT_EQ(value("ocaml_ring_lost_words{group=server,reason=unprobed}"), std::nullopt) << "how many is unknown";
   feed(Events(0)
            .add_record(5000, EventKind::lost, Loss{.words = 3, .from_ns = 1, .to_ns = 2},
                        static_cast<std::uint16_t>(LossReason::dropped), first_sched_stream)
@@ -197,7 +203,7 @@ TEST_F(MetricsTest, LostWordsAndUnfinishedPausesAreCounted) {
                        static_cast<std::uint16_t>(LossReason::samples), sample_stream));
   EXPECT_EQ(value("rtev_bpf_kernel_lost{source=scheduler}"), 3);
   EXPECT_EQ(value("rtev_bpf_kernel_lost{source=stacks}"), 5);
-  EXPECT_EQ(value("rtev_bpf_events{kind=lost}"), 3);
+  EXPECT_EQ(value("rtev_bpf_events{kind=lost}"), 4);
 }
 
 TEST_F(MetricsTest, SectionsCountOnceByTheirLeader) {

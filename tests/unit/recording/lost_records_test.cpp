@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
+#include "analysis/diff/diff_report.hpp"
+#include "analysis/diff/recorded_run_sink.hpp"
 #include "analysis/latency/latency_sink.hpp"
 #include "analysis/pauses/pauses_sink.hpp"
 #include "analysis/profile/profile_sink.hpp"
@@ -24,6 +28,7 @@
 #include "top/interval_sink.hpp"
 #include "top/interval_text.hpp"
 #include "unit/analysis/scheduling.hpp"
+#include "unit/metrics/metrics_fixture.hpp"
 #include "unit/recording/recording.hpp"
 
 namespace rtev::test {
@@ -79,20 +84,22 @@ std::string recording_of_all_kinds(EventsAre events_are = EventsAre::on) {
                           static_cast<std::uint16_t>(LossReason::unprobed));
       consume(events);
     }
-    Events sample(0);
-    sample.add_record(begin + longer + 1, EventKind::sample,
-                      Sample{.process = world.process,
-                             .pid = 4242,
-                             .tid = 4242,
-                             .domain = 0,
-                             .cpu = 0,
-                             .stack = stack,
-                             .weight = ms,
-                             .role = ThreadRole::mutator,
-                             .holds_lock = true,
-                             .zero = {}},
-                      static_cast<std::uint16_t>(SampleKind::on_cpu), sample_stream);
-    recording.consume(sample.batch(), world.registry);
+    for (const SampleKind kind : {SampleKind::on_cpu, SampleKind::allocation}) {
+      Events sample(0);
+      sample.add_record(begin + longer + 1, EventKind::sample,
+                        Sample{.process = world.process,
+                               .pid = 4242,
+                               .tid = 4242,
+                               .domain = 0,
+                               .cpu = 0,
+                               .stack = stack,
+                               .weight = ms,
+                               .role = ThreadRole::mutator,
+                               .holds_lock = true,
+                               .zero = {}},
+                        static_cast<std::uint16_t>(kind), sample_stream);
+      recording.consume(sample.batch(), world.registry);
+    }
     add_sched(begin + longer + 2, blocks(thread, Syscall::epoll_wait), EventKind::sched_switch);
     add_sched(begin + 10 * ms - 100, wakes(thread), EventKind::wakeup);
   }
@@ -132,6 +139,24 @@ void read_recording(std::string_view file, Sink& sink, std::function<void(const 
   EXPECT_TRUE(reader.finish());
 }
 
+/// The recording compared with itself.
+DiffReport diff_of(std::string_view file, bool full) {
+  std::array<RecordedRun, 2> runs;
+  for (RecordedRun& run : runs) {
+    RecordedRunSink sink;
+    read_recording(file, sink, [](const RunSummary&, const Registry&) {});
+    run = sink.take();
+  }
+  DiffReport report = compare(runs[0], runs[1], {.full = full});
+  report.version = "1.2";
+  return report;
+}
+
+/// What it says of a recording as a whole.
+const nlohmann::json& head_of(const std::string& name, const nlohmann::json& report) {
+  return name == "diff" ? report.at("a") : report;
+}
+
 Reports reports_of(std::string_view file) {
   Reports reports;
   const auto replay = [&](Sink& sink, auto&& report) {
@@ -155,6 +180,9 @@ Reports reports_of(std::string_view file) {
   replay(tasks, [&](const Registry&) { return tasks.report_json(); });
   Profile profile{ProfileOptions{}};
   replay(profile, [&](const Registry& registry) { return profile_json(profile.report(registry)); });
+  Profile allocs({.kind = SampleKind::allocation});
+  replay(allocs, [&](const Registry& registry) { return allocs_json(allocs.report(registry)); });
+  reports["diff"] = nlohmann::json::parse(diff_json(diff_of(file, true)));
   Top top;
   read_recording(file, top.sink, [](const RunSummary&, const Registry&) {});
   if (!top.json.empty()) reports["top"] = nlohmann::json::parse(top.json);
@@ -193,6 +221,11 @@ std::map<std::string, std::string> texts_of(std::string_view file) {
       texts["profile" + suffix] = profile_text(profile.report(registry));
       texts["messages" + suffix] = summary_text(run, registry, full);
     });
+    Profile allocs({.kind = SampleKind::allocation, .full = full});
+    read_recording(file, allocs, [&](const RunSummary&, const Registry& registry) {
+      texts["allocs" + suffix] = allocs_text(allocs.report(registry));
+    });
+    texts["diff" + suffix] = diff_text(diff_of(file, full));
   }
   Top top;
   read_recording(file, top.sink, [&](const RunSummary&, const Registry&) { texts["top"] = top.text; });
@@ -271,7 +304,7 @@ TEST(LostRecords, ARecordingWithoutItsEndDoesNotSayThatNothingIsMissing) {
   const std::string file = recording_of_all_kinds();
   for (const auto& [name, report] : reports_of(file)) {
     if (name != "dump") {
-      EXPECT_EQ(report["truncated"], false) << name;
+      EXPECT_EQ(head_of(name, report)["truncated"], false) << name;
     }
     if (name != "stalls") {
       EXPECT_NE(first_zero(report, name), "") << "the test looks at too little";
@@ -284,7 +317,7 @@ TEST(LostRecords, ARecordingWithoutItsEndDoesNotSayThatNothingIsMissing) {
   for (const std::string& kind : kinds) {
     if (kind.empty() || kind == "rtev:header") continue;
     for (const auto& [name, report] : reports_of(without(file, {kind}))) {
-      if (!report.value("truncated", false)) continue;
+      if (!head_of(name, report).value("truncated", false)) continue;
       ++truncated;
       EXPECT_EQ(first_zero(report, name), "") << "without " << kind;
     }
@@ -299,7 +332,7 @@ TEST(LostRecords, OfADamagedSummaryFiguresAreThoseOfTheEvents) {
     ASSERT_LT(damaged.size(), file.size()) << kind;
     for (const auto& [name, report] : reports_of(damaged)) {
       if (name != "dump") {
-        EXPECT_EQ(report["truncated"], true) << name << " without " << kind;
+        EXPECT_EQ(head_of(name, report)["truncated"], true) << name << " without " << kind;
       }
     }
     const std::string message = texts_of(damaged).at("messages --full");
@@ -406,7 +439,7 @@ TEST(LostRecords, WhatEventsLeftOutIsUnknown) {
     const Reports reports = reports_of(filtered);
     for (const auto& [name, report] : reports) {
       if (name != "dump") {
-        EXPECT_EQ(report["not_recorded"], nlohmann::json{kind.word}) << name;
+        EXPECT_EQ(head_of(name, report)["not_recorded"], nlohmann::json{kind.word}) << name;
       }
     }
     for (const auto& [name, member] : kind.unknown) {
@@ -537,6 +570,8 @@ TEST(LostRecords, OfAProgramWithItsEventsOffNothingIsZero) {
                                        "/not_followed",
                                        "/other_processes",
                                        "/dropped",
+                                       "/samples_dropped",
+                                       "/processes_left_out",
                                        "/sample_interval_ns",
                                        "/tid",
                                        "/incomplete",
@@ -569,6 +604,36 @@ TEST(LostRecords, OfAProgramWithItsEventsOffNothingIsZero) {
   for (const std::string name : {"latency", "pauses", "stats", "spans", "tasks", "summary", "report", "top"})
     EXPECT_NE(texts.at(name).find("--enable"), std::string::npos) << name << ": " << texts.at(name);
   EXPECT_NE(texts.at("report").find("Worth a look: Events are off"), std::string::npos) << texts.at("report");
+}
+
+/// The families of metrics that have series of this recording, of "server".
+std::set<std::string> families_of(std::string_view file) {
+  MetricsSink metrics({});
+  MetricCollector collector;
+  read_recording(file, metrics, [&](const RunSummary&, const Registry&) { metrics.visit(collector); });
+  std::set<std::string> families;
+  for (const auto& [name, labels] : collector.keys)
+    if (labels.contains("group")) families.insert(name);
+  return families;
+}
+
+TEST(LostRecords, MetricsHaveNoSeriesOfWhatIsUnknown) {
+  using ::testing::Contains;
+  const std::string file = recording_of_all_kinds();
+  const std::vector<std::string> of_events{
+      "ocaml_domains", "ocaml_gc_pause_duration", "ocaml_gc_minor_collections", "ocaml_gc_minor_allocated",
+      "ocaml_gc_time", "ocaml_ring_lost_words"},
+      of_scheduler{"ocaml_thread_cpu", "ocaml_sched_delay"};
+  const std::string of_both = "ocaml_gc_cpu";
+  for (const auto& [families, has_events, has_scheduler] :
+       {std::tuple{families_of(file), true, true},
+        std::tuple{families_of(without(file, {"switch", "wakeup"})), true, false},
+        std::tuple{families_of(recording_of_all_kinds(EventsAre::off)), false, true}}) {
+    EXPECT_THAT(families, Contains("ocaml_processes"));
+    for (const std::string& name : of_events) EXPECT_EQ(families.contains(name), has_events) << name;
+    for (const std::string& name : of_scheduler) EXPECT_EQ(families.contains(name), has_scheduler) << name;
+    EXPECT_EQ(families.contains(of_both), has_events && has_scheduler);
+  }
 }
 
 }  // namespace
