@@ -2,8 +2,11 @@
 // What pauses are counted, for whom, and what their threads did.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <random>
+#include <vector>
 
+#include "analysis/stats/stats_sink.hpp"
 #include "unit/analysis/latency/latency_fixture.hpp"
 
 namespace rtev {
@@ -123,6 +126,63 @@ TEST_F(LatencyTest, OllysRuleIsAnOption) {
     EXPECT_EQ(report()["all"]["total_ns"], rule == PauseRule::olly ? 40 : 100);
     EXPECT_EQ(report()["rule"], rule == PauseRule::olly ? "olly" : "outermost");
   }
+}
+
+/// As the table of the guide says it: of the GC time of `stats` olly lacks the parts in sections that others lead, and
+/// explicit collections outside of its phases.
+TEST_F(LatencyTest, GcTimeIsThatOfOllyAndOfWhatItLeavesOut) {
+  const auto id = [](std::string_view phase) {
+    return static_cast<std::uint16_t>(find_phase(Family::since_5_3, phase).value());
+  };
+  struct Span {
+    std::uint16_t domain, phase;
+    std::uint64_t begin, end;
+    bool operator==(const Span&) const = default;
+  };
+  const Span leader{0, id("stw_leader"), 100, 500}, minor{0, id("minor"), 150, 450}, slice{0, id("major"), 600, 700};
+  const Span handler{1, id("stw_handler"), 120, 500}, inside{1, id("minor"), 150, 450},
+      interrupt{1, id("interrupt_remote"), 800, 830}, call{0, id("explicit_gc_minor"), 900, 990},
+      in_call{0, id("stw_leader"), 910, 980};
+  const std::vector<Span> spans{leader, minor, slice, handler, inside, interrupt, call, in_call};
+  struct Edge {
+    std::uint64_t time;
+    EventKind kind;
+    Span of;
+  };
+  std::vector<Edge> edges;
+  for (const Span& span : spans) {
+    edges.push_back({span.begin, EventKind::begin, span});
+    edges.push_back({span.end, EventKind::end, span});
+  }
+  std::ranges::stable_sort(edges, {}, &Edge::time);
+  test::Events events{world.slot};
+  for (const Edge& edge : edges) events.add(start + edge.time, edge.kind, edge.of.phase, 0, edge.of.domain);
+
+  // By the definition: of each ring the spans of these phases that are in no other such one.
+  const auto sum_of = [&](const std::vector<std::uint16_t>& phases) {
+    const auto counts = [&](const Span& span) {
+      return phases.empty() || std::ranges::find(phases, span.phase) != phases.end();
+    };
+    std::uint64_t sum = 0;
+    for (const Span& span : spans) {
+      const bool is_inner = std::ranges::any_of(spans, [&](const Span& other) {
+        return other != span && counts(other) && other.domain == span.domain && other.begin <= span.begin &&
+               span.end <= other.end;
+      });
+      if (counts(span) && !is_inner) sum += span.end - span.begin;
+    }
+    return sum;
+  };
+  const std::uint64_t olly = sum_of({id("major"), id("stw_leader"), id("interrupt_remote")}), all = sum_of({});
+  make({.rule = PauseRule::olly});
+  feed(events);
+  EXPECT_EQ(report()["all"]["total_ns"], olly);
+  Stats stats;
+  stats.header({.start_ns = start});
+  stats.consume(events.batch(), world.registry);
+  const auto total = nlohmann::json::parse(stats.report_json(world.registry))["total"];
+  EXPECT_EQ(total["gc_ns"], all);
+  EXPECT_EQ(all - olly, (handler.end - handler.begin) + (call.end - call.begin) - (in_call.end - in_call.begin));
 }
 
 TEST_F(LatencyTest, LossesMakeFiguresLowerBounds) {
