@@ -12,6 +12,7 @@
 #include "base/unique_fd.hpp"
 #include "live/harness.hpp"
 #include "live/oracle.hpp"
+#include "live/variety.hpp"
 
 namespace rtev::test {
 namespace {
@@ -118,6 +119,29 @@ TEST_F(CliLive, NameGlobSelectsRunningAndLaterProcesses) {
   Process after(with_events("busy_alloc", {"2"}));
   for (Process* process : {&before, &other, &after}) run_through(*process);
   EXPECT_THAT(pids_in(tracer.stop()), UnorderedElementsAre(before.pid(), after.pid()));
+}
+
+/// The kernel cuts a comm at 15 bytes; that of bytecode may be the interpreter's.
+TEST_F(CliLive, NamesThatAreLongerThanACommSelectAtOnce) {
+  const Variety variety{.ocaml = "5.3", .build = {.kind = "bytecode", .what = ""}};
+  if (!fs::exists(variety.program())) GTEST_SKIP() << "no bytecode was built";
+  Command script = with_events("busy_alloc");
+  script.argv = {variety.program()};
+  const std::pair<Command, std::string> programs[]{{with_events("busy_alloc", {"1"}), "binarytrees_with_long_name.exe"},
+                                                   {script, "batch-that-runs-at-night.byte"}};
+  for (const auto& [program, name] : programs) {
+    const Command command = copied(program, name);
+    Process before(command, "ready");
+    // It is not waited for more.
+    const Outcome found = run_tool({"stats", "-d", "1ms", "-f", "json", "-n", name});
+    EXPECT_EQ(found.status.code(), 0) << found.err;
+    EXPECT_THAT(found.out, HasSubstr("\"pid\":" + std::to_string(before.pid()))) << name;
+    EXPECT_THAT(found.err, Not(HasSubstr("matches"))) << name;
+    Tracer tracer({"--sched", "off", "-n", name});
+    Process after(command);
+    for (Process* process : {&before, &after}) run_through(*process);
+    EXPECT_THAT(pids_in(tracer.stop()), UnorderedElementsAre(before.pid(), after.pid())) << name;
+  }
 }
 
 TEST_F(CliLive, DurationEndsTheRun) {

@@ -189,6 +189,28 @@ TEST_F(CommandLive, ProgramWhoseRingFillsItsFileSystemIsReported) {
   EXPECT_THAT(outcome.err, HasSubstr("the file system of its ring is full: " + rings.string()));
 }
 
+/// Else it runs without a ring, or aborts.
+TEST_F(CommandLive, RingsThatTheRuntimeCannotMakeAreLowered) {
+  for (const char* const parameters : {"e=21", "e=22", "e=18,d=2048"}) {
+    const Outcome outcome =
+        run_under({ocaml_program("busy_alloc"), "1"}, {.argv = {}, .env = {{"OCAMLRUNPARAM", parameters}}});
+    EXPECT_EQ(outcome.status.code(), 0) << parameters << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("too large for OCaml's runtime: they have 2^")) << parameters;
+    EXPECT_THAT(stream().of("begin"), Not(IsEmpty())) << parameters;
+  }
+}
+
+/// As with perf record: who wants the rest names its process.
+TEST_F(CommandLive, TheTraceEndsWithTheProgramAndNamesWhatItLeaves) {
+  const Outcome outcome = run_under({"sh", "-c", "sleep 600 > /dev/null 2>&1 & echo $!"});
+  const pid_t left = std::stoi(outcome.out);
+  EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr("1 process started by sh is still running and no longer traced: " + std::to_string(left)),
+                    HasSubstr("rtev-bpf -p PID")));
+  EXPECT_EQ(::kill(left, SIGKILL), 0);
+}
+
 /// The script finds the process id of the program in the name of its ring file.
 TEST_F(CommandLive, AbortOfAProgramWithARingIsNotReported) {
   const Outcome outcome =
