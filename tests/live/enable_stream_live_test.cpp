@@ -112,10 +112,13 @@ TEST_F(EnableStreamLive, SwitchedOnByTheNextRun) {
     tracer.stop();
   }
   Tracer tracer({"--enable", "-p", std::to_string(process.pid())});
-  expect_unharmed(process);
+  process.go();
+  process.line_with("wrote ");
+  process.lines_until("again");  // an answer after the end of a program is not in the stream
   const Trace trace = tracer.stop();
   EXPECT_EQ(enabled(trace, process.pid()).value("result", ""), "done");
   EXPECT_EQ(trace.of(process.pid(), "user").size(), 303u);
+  expect_unharmed(process);
 }
 
 TEST_F(EnableStreamLive, AProgramThatExecutesItself) {

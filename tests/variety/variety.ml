@@ -2,7 +2,7 @@
 (* A program of three domains that is built in many ways. Each domain writes its thread id to its ring, writes user
    events of every type and collects garbage. With the argument "await" it first works until its ring is there: somebody
    else has to switch its events on. With "again" behind it, it works again after the gate "done"; with "await" there, too, but not
-   before its ring is there again; with "exec" it executes itself there, with "await". *)
+   before its ring is there again, and has a gate "again" then; with "exec" it executes itself there, with "await". *)
 
 open Runtime_events
 
@@ -46,4 +46,5 @@ let () =
   Gate.stop_at "done";
   if has_argument 2 "exec" then Unix.execv Sys.executable_name [| Sys.executable_name; "await"; "again" |];
   if has_argument 2 "await" then await_ring ();
-  if has_argument 2 "again" || has_argument 2 "await" then work_in_domains ()
+  if has_argument 2 "again" || has_argument 2 "await" then work_in_domains ();
+  if has_argument 2 "await" then Gate.stop_at "again"
