@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pty.h>
@@ -22,6 +21,8 @@
 #include <fstream>
 #include <stdexcept>
 #include <system_error>
+
+#include "support/answered_call.hpp"
 
 namespace rtev::test {
 namespace {
@@ -95,12 +96,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   if (!command.directory.empty()) ready = ready && ::chdir(command.directory.c_str()) == 0;
   if (command.user)
     ready = ready && ::setgroups(0, nullptr) == 0 && ::setgid(*command.user) == 0 && ::setuid(*command.user) == 0;
-  if (command.filters_calls) {
-    sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    const sock_fprog program{.len = 1, .filter = &allow};
-    ready = ready && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-            ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-  }
+  if (command.refused_call) ready = ready && answer_call(*command.refused_call, SECCOMP_RET_ERRNO | EACCES) == 0;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // A shell ignores it in background jobs, and children inherit that.
   ::signal(SIGINT, SIG_DFL);

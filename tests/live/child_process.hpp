@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -30,12 +31,12 @@ struct Command {
   /// Added to the test's own environment, without the variables of OCaml, the tracer, sudo and colours.
   std::map<std::string, std::string> env{};
   std::filesystem::path directory{};
-  std::optional<uid_t> user{};  ///< run as this user and the group of the same number
-  std::optional<int> cpu{};     ///< run on this cpu only
-  bool terminal = false;        ///< stdout is a terminal
-  bool error_terminal = false;  ///< stderr is a terminal
-  bool filters_calls = false;   ///< has a filter of system calls (seccomp), which allows all
-  int keep_fd = -1;             ///< kept open in the program, under the same number
+  std::optional<uid_t> user{};                  ///< run as this user and the group of the same number
+  std::optional<int> cpu{};                     ///< run on this cpu only
+  bool terminal = false;                        ///< stdout is a terminal
+  bool error_terminal = false;                  ///< stderr is a terminal
+  std::optional<std::uint32_t> refused_call{};  ///< has a filter of system calls (seccomp), which refuses this one
+  int keep_fd = -1;                             ///< kept open in the program, under the same number
 };
 
 struct ExitStatus {

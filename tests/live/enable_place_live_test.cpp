@@ -2,6 +2,7 @@
 // rtev-bpf enable where programs run: containers, full and read-only file systems, filters of system calls, stopped.
 
 #include <signal.h>
+#include <sys/syscall.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -194,7 +195,7 @@ export OCAML_RUNTIME_EVENTS_DIR="$ROOT/rings/own"; exec "$@")"};
 TEST_F(EnablePlaceLive, AFilterOfSystemCallsIsRefusedUnlessAllowed) {
   covers("enable", "seccomp");
   Command command = working("alloc");
-  command.filters_calls = true;
+  command.refused_call = SYS_kexec_load;
   Process refused(command, "ready");
   expect_refused(refused, refused.pid(), "seccomp");
   command.argv.back() = "await";

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Without root and without BPF: programs that the tool starts, and processes of the same user.
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "live/harness.hpp"
@@ -216,6 +219,29 @@ TEST_F(RootlessLive, StacksOfOnesOwnProgramsNeedNoBpf) {
   ASSERT_EQ(paused.status.code(), 0) << paused.err;
   const Json pauses = Json::parse(read_file(dir / "pauses.json"))["pauses"];
   EXPECT_TRUE(std::ranges::any_of(pauses, [](const Json& pause) { return !pause["stacks"].empty(); })) << pauses;
+}
+
+/// By a container's filter of system calls, or by the host's setting.
+TEST_F(RootlessLive, StacksThatTheHostRefusesSayWhy) {
+  const std::string level = dir / "level";
+  std::ofstream(level) << "4\n";
+  const Strings strict{
+      "unshare", "--mount", "sh", "-c", R"(mount --bind "$0" /proc/sys/kernel/perf_event_paranoid && exec "$@")",
+      level};
+  for (const Strings& report :
+       {Strings{"profile"}, {"pauses", "--stacks"}, {"record", "--stacks", "-o", dir / "a.fxt"}}) {
+    const Strings arguments = with(report, {"--", ocaml_program("hello")});
+    for (const auto& [argv, why] : {std::pair{in(plain_user, arguments), "filter of system calls may forbid it"},
+                                    {with(strict, in(plain_user, arguments)), "kernel.perf_event_paranoid is 4"}}) {
+      const Outcome outcome = run({.argv = argv, .refused_call = SYS_perf_event_open});
+      EXPECT_EQ(outcome.status.code(), 1) << report[0];
+      EXPECT_THAT(outcome.err, AllOf(HasSubstr("perf_event_open(2)"), HasSubstr(why), HasSubstr("\nhint: ")))
+          << report[0];
+    }
+    const Outcome with_bpf = run_tool(arguments, {.argv = {}, .refused_call = SYS_perf_event_open});
+    EXPECT_EQ(with_bpf.status.code(), 1) << report[0];
+    EXPECT_THAT(with_bpf.err, HasSubstr("hint: ")) << report[0];
+  }
 }
 
 TEST_F(RootlessLive, StacksOfSleepsAndOfAllocationsNeedBpf) {

@@ -20,11 +20,13 @@
 #include <fstream>
 #include <optional>
 
+#include "support/answered_call.hpp"
 #include "support/temp_dir.hpp"
-#include "unit/enable/answered_call.hpp"
 
 namespace rtev::enable {
 namespace {
+
+using test::answer_call;
 
 class AsProgramTest : public ::testing::Test {
  protected:

@@ -16,12 +16,14 @@
 #include <optional>
 
 #include "enable/attempt.hpp"
+#include "support/answered_call.hpp"
 #include "support/temp_dir.hpp"
-#include "unit/enable/answered_call.hpp"
 #include "unit/enable/lookalike.hpp"
 
 namespace rtev::enable {
 namespace {
+
+using test::answer_call, test::hold_call;
 
 class MendLeftHooksTest : public ::testing::Test {
  protected:

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace rtev::enable {
+namespace rtev::test {
 
 /// What the kernel does from now on when this process, or one that it forks, makes this system call. The result is of
 /// seccomp(2).
@@ -30,4 +30,4 @@ inline bool hold_call(std::uint32_t call) {
   return answer_call(call, SECCOMP_RET_USER_NOTIF, SECCOMP_FILTER_FLAG_NEW_LISTENER) >= 0;
 }
 
-}  // namespace rtev::enable
+}  // namespace rtev::test
