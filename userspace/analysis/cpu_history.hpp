@@ -33,6 +33,8 @@ struct CpuWait {
   bool is_most_of(std::uint64_t whole_ns) const {
     return by && had == Had::throughout && ns >= whole_ns - whole_ns / 2;
   }
+  /// Whether another thread is known to have had the cpu, for a part of the time at least.
+  bool is_of_others() const { return by && by->tid != 0; }
 };
 
 /// The last intervals of each cpu, from a ThreadTracker. Memory is bounded. One thread.

@@ -51,9 +51,11 @@ void append(TextBuffer& out, const Behind& behind) {
     out.add("although it was idle");
   } else if (wait.by && wait.had == throughout) {
     print(out, "behind {}", ThreadName{*wait.by, own_pid});
-  } else {
+  } else if (wait.is_of_others()) {
     // Who had it at first, or at last, may have had it for a moment.
     out.add("behind other threads");
+  } else {
+    out.add("behind unknown threads");
   }
 }
 
@@ -130,7 +132,7 @@ std::string usual_text(const Histogram& durations) {
 }
 
 void append(TextBuffer& out, const Percent& percent) {
-  const auto& [part, of] = percent;
+  const auto& [part, of, shows_rest] = percent;
   if (of == 0 || part == 0) {
     out.add("0%");
     return;
@@ -138,6 +140,8 @@ void append(TextBuffer& out, const Percent& percent) {
   const auto whole = std::llround(static_cast<double>(part) / static_cast<double>(of) * 100);
   if (whole == 0) {
     out.add("<1%");
+  } else if (whole == 100 && part < of && shows_rest) {
+    out.add(">99%");
   } else {
     out.add(whole, '%');
   }

@@ -73,6 +73,7 @@ struct DumpCommand {
 struct Percent {
   std::uint64_t part;
   std::uint64_t of;
+  bool shows_rest = false;  ///< less than all is at most ">99%": where the rest is told beside it
 };
 
 void append(TextBuffer& out, const PhaseName& phase);

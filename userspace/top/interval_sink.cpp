@@ -30,14 +30,11 @@ std::uint64_t bytes_of_words(std::uint64_t words) {
   return words > UINT64_MAX / word_bytes ? UINT64_MAX : words * word_bytes;
 }
 
-/// "12 × waited for domain 1 to stop (1.2ms to 3.4ms)".
+/// "12 × domain 1 late to stop (1.2ms to 3.4ms)".
 std::string cause_line(const CauseGroup& group, SwitchesSeen seen) {
   TextBuffer line;
   print(line, "{} × ", Grouped{group.count});
-  append(line, CauseName{group, seen});
-  const std::string least = fmt::format("{}", Duration{group.least_ns}),
-                    greatest = fmt::format("{}", Duration{group.greatest_ns});
-  print(line, " ({}{}{})", least == greatest ? "" : least, least == greatest ? "" : " to ", greatest);
+  append(line, CauseName{.group = group, .seen = seen, .with_time = true});
   return std::string(line.text());
 }
 

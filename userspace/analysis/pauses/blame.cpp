@@ -129,7 +129,8 @@ class Sentence {
       out_.add(" had it");
       return;
     }
-    competitor(worst.wait, whole);
+    competitor(worst.wait, whole,
+               std::ranges::any_of(competitors, &CpuWait::is_of_others, &SchedulingDetail::CpuCompetitor::wait));
     if (is_most) {
       if (worst.times > 1) print(out_, " ({} times)", Grouped{worst.times});
       where(worst.stacks, SampleKind::on_cpu);
@@ -150,11 +151,12 @@ class Sentence {
     return *most;
   }
 
-  /// `"stress" (pid 99) had CPU 1`, or others, if it did not for most of the time `whole_ns`.
-  void competitor(const CpuWait& wait, std::uint64_t whole_ns) {
+  /// `"stress" (pid 99) had CPU 1`; others, if it did not for most of the time `whole_ns`, and others are known to
+  /// have.
+  void competitor(const CpuWait& wait, std::uint64_t whole_ns, bool is_of_others) {
     const std::string cpu = wait.cpu < 0 ? "the CPU" : fmt::format("CPU {}", wait.cpu);
     if (!wait.is_most_of(whole_ns)) {
-      print(out_, "others had {}", cpu);
+      print(out_, "{} {}{}", is_of_others ? "others had" : "who had", cpu, is_of_others ? "" : " is unknown");
     } else if (wait.by->tid == 0) {
       print(out_, "{} was idle, which a limit on CPU time or a slow wakeup of the CPU can cause", cpu);
     } else {
@@ -167,7 +169,7 @@ class Sentence {
     constexpr std::uint64_t notable = 10;  // a tenth of the pause
     const bool certain = wait.by && wait.had == CpuWait::Had::throughout;
     if (certain || seen_ != SwitchesSeen::ocaml || wait.ns < pause_.duration_ns() / notable) return;
-    out_.add(" (--sched all shows all of them)");
+    out_.add(wait.is_of_others() ? " (--sched all shows all of them)" : " (--sched all shows it)");
   }
 
   static std::string_view blocked_how(const TimeSplit& split) {
@@ -253,12 +255,14 @@ class Sentence {
 
   void longest(const CpuWait& wait, std::uint64_t all_ns) {
     if (wait.ns == 0) return;
-    if (!wait.is_most_of(all_ns) || look_alike(wait.ns, all_ns)) {
+    if (!wait.is_most_of(all_ns) && !wait.is_of_others()) {
+      out_.add("; ");
+    } else if (!wait.is_most_of(all_ns) || look_alike(wait.ns, all_ns)) {
       out_.add(", while ");
     } else {
       print(out_, ", for {} of it ", Duration{wait.ns});
     }
-    competitor(wait, all_ns);
+    competitor(wait, all_ns, wait.is_of_others());
     hint(wait);
   }
 

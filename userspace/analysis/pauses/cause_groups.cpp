@@ -38,7 +38,7 @@ CauseKey key_of(const PauseDetails& pause, const Blame& blame) {
 std::string behind(const CauseGroup& group) {
   constexpr std::size_t max_named = 2;
   const auto& holders = group.holders;
-  std::uint64_t all = group.unknown_holders_ns, had = 0;
+  std::uint64_t all = group.unknown_holders_ns + group.unseen_ns, had = 0;
   for (const CpuHolder& holder : holders) all += holder.ns;
   std::size_t named = 0;
   while (named < std::min(holders.size(), max_named) && had < all - all / 10) had += holders[named++].ns;
@@ -48,6 +48,28 @@ std::string behind(const CauseGroup& group) {
     names.push_back(holder.comm.empty() ? "its own threads" : fmt::format("{}", Quoted{holder.comm}));
   if (had < all - all / 10) names.emplace_back("others");
   return " behind " + with_and(names);
+}
+
+/// The words for a missing CPU.
+void add_no_cpu(TextBuffer& out, const CauseGroup& group) {
+  std::uint64_t others = group.unknown_holders_ns;
+  for (const CpuHolder& holder : group.holders) others += holder.ns;
+  if (const std::string holders = behind(group); !holders.empty()) {
+    out.add("no CPU", holders);
+  } else if (group.idle_ns > group.unknown_holders_ns + group.unseen_ns) {
+    out.add("no CPU: it was idle, as with a limit on CPU time");
+  } else if (others > 0 && others >= group.unseen_ns) {
+    out.add("no CPU: other threads had it");
+  } else {
+    out.add("no CPU: who had it is unknown");
+  }
+}
+
+/// "12.1ms to 31.2ms", of the time that the cause explains.
+std::string time_text(const CauseGroup& group) {
+  const std::string least = fmt::format("{}", Duration{group.least_ns});
+  const std::string greatest = fmt::format("{}", Duration{group.greatest_ns});
+  return least == greatest ? least : least + " to " + greatest;
 }
 
 /// What the other domain did instead.
@@ -82,19 +104,21 @@ void append(TextBuffer& out, const CauseName& name) {
   }
   const CauseKey& key = name.group.key;
   const bool slow = key.cause == Cause::slow_domain;
+  const std::string time = name.with_time ? time_text(name.group) : std::string();
+  const auto add_time = [&] {
+    if (!time.empty()) print(out, " ({})", time);
+  };
+  const auto add_phase = [&](std::string_view before) {
+    if (key.phase) print(out, "{}{}", before, PhaseName{name.group.worst->domain.family, *key.phase});
+  };
+  // The time is that of the cause, not of the phase: it stands before the phase.
   switch (key.cause) {
     case Cause::work:
       out.add("own work");
-      if (key.phase) print(out, ", most of it in {}", PhaseName{name.group.worst->domain.family, *key.phase});
-      break;
+      add_time();
+      return add_phase(", most of the pause in ");
     case Cause::no_cpu:
-      if (const std::string holders = behind(name.group); !holders.empty()) {
-        out.add("no CPU", holders);
-      } else if (name.group.idle_ns > name.group.unknown_holders_ns) {
-        out.add("no CPU: it was idle, as with a limit on CPU time");
-      } else {
-        out.add("no CPU: other threads had it");
-      }
+      add_no_cpu(out, name.group);
       break;
     case Cause::late_domain:
     case Cause::slow_domain:
@@ -111,14 +135,15 @@ void append(TextBuffer& out, const CauseName& name) {
     case Cause::unknown:
       // Without any scheduler events the report says so once.
       if (name.seen == SwitchesSeen::none && key.phase) {
-        print(out, "most of it in {}", PhaseName{name.group.worst->domain.family, *key.phase});
-        break;
+        out.add(time);
+        return add_phase(time.empty() ? "most of the pause in " : ", most of it in ");
       }
       out.add("unknown");
+      add_time();
       if (name.seen != SwitchesSeen::none) out.add(": ", unknown_reason(key.why));
-      if (key.phase) print(out, ", most of it in {}", PhaseName{name.group.worst->domain.family, *key.phase});
-      break;
+      return add_phase(", most of the pause in ");
   }
+  add_time();
 }
 
 void CauseGroups::Tally::add(const Tally& other) {
@@ -166,11 +191,12 @@ void CauseGroups::count(const PauseDetails& pause) {
 
 void CauseGroups::add_holders(Group& group, std::size_t step, const PauseDetails& pause, const Blame& blame) {
   const auto add = [&](const CpuWait& wait) {
-    if (wait.by && wait.by->tid == 0) {
-      group.idle[step] += wait.ns;
+    const bool is_certain = wait.had == CpuWait::Had::throughout;
+    if (!wait.is_of_others()) {
+      (wait.by && is_certain ? group.idle : group.unseen)[step] += wait.ns;
       return;
     }
-    if (!wait.by || wait.had != CpuWait::Had::throughout) {
+    if (!is_certain) {
       group.unknown_holders[step] += wait.ns;
       return;
     }
@@ -248,6 +274,7 @@ LongPauses CauseGroups::longest(std::uint64_t min_ns) {
                             .several_processes = group.several_processes,
                             .holders = holders_of(group, first),
                             .unknown_holders_ns = sum_from(group.unknown_holders, first),
+                            .unseen_ns = sum_from(group.unseen, first),
                             .idle_ns = sum_from(group.idle, first)});
   }
   std::ranges::sort(found.groups, [](const CauseGroup& a, const CauseGroup& b) {

@@ -49,6 +49,7 @@ struct CauseGroup {
   bool several_processes = false;               ///< of the program
   std::vector<CpuHolder> holders{};             ///< where a CPU was missing: the one that had it longest first
   std::uint64_t unknown_holders_ns = 0;         ///< that others had it: which ones is not known
+  std::uint64_t unseen_ns = 0;                  ///< that nobody is known to have had it
   std::uint64_t idle_ns = 0;                    ///< that it was idle, e.g. by a limit on CPU time
 };
 
@@ -57,6 +58,7 @@ struct CauseName {
   const CauseGroup& group;
   SwitchesSeen seen = SwitchesSeen::all;
   bool with_program = false;  ///< "server/4242: " first, or "server: " for several processes
+  bool with_time = false;     ///< how long it lasted: "(12.1ms to 31.2ms)"
 };
 void append(TextBuffer& out, const CauseName& name);
 
@@ -99,7 +101,7 @@ class CauseGroups {
     bool several_processes = false;
     using Times = std::array<std::uint64_t, step_count>;  ///< ns
     std::map<std::string, Times, std::less<>> holders{};  ///< by CpuHolder::comm
-    Times unknown_holders{}, idle{};
+    Times unknown_holders{}, unseen{}, idle{};
   };
 
   void count(const PauseDetails& pause);

@@ -103,10 +103,11 @@ class PausesJson {
           json_.member("ns", holder.ns);
         });
       }
-      if (group.unknown_holders_ns == 0) return;
+      const std::uint64_t unknown_ns = group.unknown_holders_ns + group.unseen_ns;
+      if (unknown_ns == 0) return;
       json_.object([&] {
         json_.text_or_null("comm", "");
-        json_.member("ns", group.unknown_holders_ns);
+        json_.member("ns", unknown_ns);
       });
     });
   }

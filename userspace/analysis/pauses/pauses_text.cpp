@@ -110,8 +110,10 @@ class PausesText {
     for (const CauseGroup& group : groups) {
       TextBuffer line;
       print(line, "{:>{}} × ", Grouped{group.count}, count_width + 2);
-      append(line, CauseName{group, report_.counts.switches_seen(), report_.several_processes});
-      print(line, " ({})", range(group));
+      append(line, CauseName{.group = group,
+                             .seen = report_.counts.switches_seen(),
+                             .with_program = report_.several_processes,
+                             .with_time = true});
       out_.add(folded(line.text(), 0, count_width + 5), '\n');
     }
     if (shown < found.groups.size() || found.ungrouped > 0) {
@@ -120,13 +122,6 @@ class PausesText {
       print(out_, "  and {} by other causes\n", Counted{pauses, "pause", "pauses"});
     }
     return shown;
-  }
-
-  /// "12.1ms to 31.2ms", of the time that the cause explains.
-  static std::string range(const CauseGroup& group) {
-    const std::string least = fmt::format("{}", Duration{group.least_ns});
-    const std::string greatest = fmt::format("{}", Duration{group.greatest_ns});
-    return least == greatest ? least : least + " to " + greatest;
   }
 
   /// As many as there is room for.

@@ -82,9 +82,9 @@ TEST_F(CauseGroupsTest, PausesAreGroupedByCauseAndPhase) {
   ASSERT_THAT(found.groups, SizeIs(3)) << "those with most time first";
   EXPECT_EQ(name_of(found.groups[0]), "no CPU behind \"hog\"");
   EXPECT_EQ(found.groups[0].count, 3u);
-  EXPECT_EQ(name_of(found.groups[1]), "own work, most of it in major_slice");
+  EXPECT_EQ(name_of(found.groups[1]), "own work, most of the pause in major_slice");
   EXPECT_EQ(found.groups[1].count, 2u);
-  EXPECT_EQ(name_of(found.groups[2]), "own work, most of it in major");
+  EXPECT_EQ(name_of(found.groups[2]), "own work, most of the pause in major");
   EXPECT_EQ(found.ungrouped, 0u);
 }
 

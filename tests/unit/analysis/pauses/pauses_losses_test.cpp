@@ -131,7 +131,7 @@ TEST_F(PausesLosses, OfLatePausesItIsSaidThatTheyCameLate) {
   pauses->consume(events.batch(), world.registry);
   pauses->summary({}, world.registry);
   EXPECT_THAT(blame(), HasSubstr("unknown for 3.00µs of 3.00µs (100%): runtime events came late"));
-  EXPECT_THAT(pauses->report_text(), HasSubstr("1 × unknown: runtime events came late"));
+  EXPECT_THAT(pauses->report_text(), HasSubstr("1 × unknown (3.00µs): runtime events came late"));
 }
 
 TEST_F(PausesLosses, LossesAtOtherTimesDoNotMatter) {
