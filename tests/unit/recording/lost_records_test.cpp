@@ -417,7 +417,7 @@ TEST(LostRecords, WhatEventsLeftOutIsUnknown) {
         {"top", "/processes/0/pauses"},
         {"top", "/processes/0/gc_share"}},
        {"no pauses", " GC pauses of", "no garbage collection", "0.00%", "No GC pause", "0.0% of the time", "no GC",
-        "(MMU)", "MMU of"}},
+        "MMU: ", "MMU of"}},
       {"counter",
        {{"stats", "/total/words/minor"}, {"stats", "/total/triggers/force_minor_memprof"}},
        {" 0 B", "allocated 0"}},

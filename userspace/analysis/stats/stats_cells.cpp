@@ -129,10 +129,12 @@ std::string stopped_cycles_text(const ProcessStats& process) {
 
 void add_why_bound(TextBuffer& out, const StatsFigures& figures, bool major) {
   major &= figures.major_words_lower_bound();
-  if (!figures.missing.any() && !major) return;
+  const bool minor = figures.lacks_minor_words && figures.known_minor_words();
+  if (!figures.missing.any() && !minor && !major) return;
+  TextBuffer line;
   std::string_view separator = "  + lower bound: ";
   const auto because = [&](std::string_view why) {
-    print(out, "{}{}", separator, why);
+    print(line, "{}{}", separator, why);
     separator = "; ";
   };
   if (figures.missing.lost)
@@ -144,8 +146,9 @@ void add_why_bound(TextBuffer& out, const StatsFigures& figures, bool major) {
   if (figures.missing.unread) because("not all events were read");
   if (figures.missing.ignored) because("too many domains at once: phases were ignored");
   if (figures.missing.merged) because("too many domains for --memory-limit: collections were not counted to the end");
+  if (minor) because("what domains allocated that never collected is unknown");
   if (major) because("MAJOR WORDS lacks allocations after the last slice of a domain");
-  out.add('\n');
+  out.add(folded(line.text(), 0, 4), '\n');
 }
 
 }  // namespace rtev

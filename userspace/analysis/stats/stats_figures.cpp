@@ -132,6 +132,7 @@ std::optional<double> StatsFigures::gc_share() const {
 
 StatsFigures& StatsFigures::operator+=(const StatsFigures& other) {
   using F = StatsFigures;
+  lacks_minor_words |= is_uncounted() || other.is_uncounted() || other.lacks_minor_words;
   for (std::uint64_t F::* const figure :
        {&F::wall_ns, &F::domain_ns, &F::gc_ns, &F::gc_cpu_ns, &F::major_cpu_ns, &F::stw_led, &F::stw_followed,
         &F::minor_collections, &F::major_slices, &F::major_cycles, &F::compactions, &F::minor_words, &F::promoted_words,

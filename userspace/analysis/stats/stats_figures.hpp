@@ -111,7 +111,8 @@ struct StatsFigures {
   std::array<std::uint64_t, explicit_phase_count> explicit_calls{};  ///< as explicit_phases()
   std::array<std::uint64_t, trigger_counter_count> triggers{};       ///< as trigger_counters()
   std::uint64_t minor_words = 0;                                     ///< allocated in minor heaps
-  std::uint64_t promoted_words = 0;                                  ///< of them moved to the major heap
+  bool lacks_minor_words = false;    ///< of a sum: some of its domains never collected, so of them nothing is known
+  std::uint64_t promoted_words = 0;  ///< of them moved to the major heap
   std::uint64_t fullest_minor_words = 0;  ///< the most that one minor collection found in the minor heap of a domain
   std::optional<std::uint64_t> major_words{};                   ///< that slices found new; since OCaml 5.3
   std::array<std::optional<Gauge>, heap_counter_count> heap{};  ///< as heap_counters()
@@ -149,9 +150,10 @@ struct StatsFigures {
   }
   /// Collections find what was allocated before them: without one nothing says how much that was.
   std::optional<std::uint64_t> known_minor_words() const {
-    const bool is_uncounted = minor_collections == 0 && minor_words == 0 && domain_ns > 0;
-    return is_uncounted ? std::nullopt : of_counters(minor_words);
+    const bool is_unknown = is_uncounted() || (lacks_minor_words && minor_words == 0);
+    return is_unknown ? std::nullopt : of_counters(minor_words);
   }
+  bool is_uncounted() const { return minor_collections == 0 && minor_words == 0 && domain_ns > 0; }
   /// Times; nothing where --events left out what says when processes or domains began.
   std::optional<std::uint64_t> wall() const { return missing.process_times ? std::nullopt : std::optional{wall_ns}; }
   std::optional<std::uint64_t> domain_time() const {
@@ -160,6 +162,7 @@ struct StatsFigures {
   /// They are lower bounds.
   bool phases_bound() const { return missing.any() || missing.phases; }
   bool counters_bound() const { return missing.any() || missing.counters; }
+  bool minor_words_bound() const { return counters_bound() || lacks_minor_words; }
   /// GC time in the time of the domains, 0 to 1; nothing where there was no such time, or it is unknown.
   std::optional<double> gc_share() const;
   /// A slice reports the allocations before it: those after the last slice of a domain are in no event.

@@ -53,7 +53,8 @@ void add_time_row(TextTable& table, std::string_view label, const StatsFigures& 
   const bool bound = figures.phases_bound();
   table.row();
   table.cell(label);
-  add_time(table, figures.wall(), false);
+  // Of sums that of all domains, of which GC% is a share.
+  add_time(table, figures.domain_time(), false);
   add_time(table, figures.cpu_ns, false);
   add_time(table, figures.of_phases(figures.gc_ns), bound);
   add_share(table, figures.gc_share(), bound);
@@ -75,8 +76,8 @@ void add_word_row(TextTable& table, std::string_view label, const StatsFigures& 
   const bool bound = figures.missing.any();
   table.row();
   table.cell(label);
-  for (const auto& words : {figures.known_minor_words(), figures.of_counters(figures.promoted_words)})
-    add_number(table, words, figures.counters_bound());
+  add_number(table, figures.known_minor_words(), figures.minor_words_bound());
+  add_number(table, figures.of_counters(figures.promoted_words), figures.counters_bound());
   add_number(table, figures.major_words, figures.major_words_lower_bound());
   add_number(table, figures.known_user_events(), bound);
   add_number(table, figures.known_events(), bound);

@@ -89,6 +89,7 @@ void write_figures(JsonWriter& json, const StatsFigures& figures, bool truncated
   add_counts(json, "triggers", figures.triggers, trigger_counters(), "", !figures.of_counters(0));
   json.key("words").object([&] {
     json.member("minor", figures.known_minor_words());
+    json.member("minor_lower_bound", known_flag(figures.minor_words_bound(), !figures.known_minor_words()));
     json.member("promoted", figures.of_counters(figures.promoted_words));
     json.member("major", figures.major_words);
     json.member("major_lower_bound", known_flag(figures.major_words_lower_bound(), !figures.major_words));

@@ -25,7 +25,7 @@ constexpr std::size_t max_process_rows = 10, max_user_events = 5, max_spans = 5,
                       max_stats_programs = 3, least_comm_width = 15 + 2;
 constexpr std::string_view more = "and ";  ///< begins the label of rows of others
 
-/// "heap 0.53 MB to 185 MB, 23.1 MB/s, rising all the time".
+/// "heap 0.53 MB to 185 MB in 7.99s (23.1 MB/s), rising all the time".
 void add_heap_trend(TextBuffer& out, const Trend& heap) {
   const std::string first = fmt::format("{}", bytes_of(heap.first())), last = fmt::format("{}", bytes_of(heap.last()));
   if (first == last) {
@@ -33,7 +33,7 @@ void add_heap_trend(TextBuffer& out, const Trend& heap) {
     return;
   }
   print(out, "heap {} to {}", first, last);
-  if (const auto rise = heap.rise_per_second()) print(out, ", {}/s", bytes_of(*rise));
+  if (const auto rise = heap.rise_per_second()) print(out, " in {} ({}/s)", Duration{heap.span_ns()}, bytes_of(*rise));
   if (heap.rises_all_the_time()) out.add(", rising all the time");
 }
 
@@ -147,7 +147,7 @@ class Screen {
       text.clear();
       std::string_view separator;
       if (program.figures.minor_words > 0) {
-        print(text, "allocated {}{} in minor heaps", at_least(program.figures.missing.any()),
+        print(text, "allocated {}{} in minor heaps", at_least(program.figures.minor_words_bound()),
               bytes_of(program.figures.minor_words));
         separator = "; ";
       }
@@ -215,9 +215,9 @@ class Screen {
   void allocation(const ProcessStats& process) {
     const StatsFigures& figures = process.figures;
     TextBuffer text;
-    const std::string_view bound = at_least(figures.missing.any());
-    print(text, "allocated {}{} in minor heaps ({}{})", bound, bytes_of(figures.minor_words),
-          rate(figures.minor_words, figures.wall_ns, bound),
+    const std::string_view bound = at_least(figures.missing.any()), minor_bound = at_least(figures.minor_words_bound());
+    print(text, "allocated {}{} in minor heaps ({}{})", minor_bound, bytes_of(figures.minor_words),
+          rate(figures.minor_words, figures.wall_ns, minor_bound),
           figures.known_minor_collections()
               ? fmt::format("{}{}", bound, Counted{figures.minor_collections, "minor collection", "minor collections"})
               : "collections unknown");
@@ -227,7 +227,8 @@ class Screen {
     }
     const std::uint64_t major = figures.major_words.value_or(0);
     if (major > figures.promoted_words)
-      print(text, "; {}{} directly in the major heap", bound, bytes_of(major - figures.promoted_words));
+      print(text, "; {}{} directly in the major heap", at_least(figures.major_words_lower_bound()),
+            bytes_of(major - figures.promoted_words));
     if (figures.major_cycles > 0)
       print(text, "; {}{}", bound, Counted{figures.major_cycles, "major cycle", "major cycles"});
     if (const auto since_ns = process.since_cycle_ns(); since_ns && figures.major_cycles > 0)
@@ -298,20 +299,21 @@ class Screen {
   static void domain_cells(TextTable& table, const StatsFigures& figures) {
     add_number(table, figures.known_minor_collections(), figures.phases_bound());
     add_number(table, figures.of_phases(figures.major_cycles), figures.phases_bound());
-    for (const auto& words : {figures.known_minor_words(), figures.of_counters(figures.promoted_words)})
-      add_words(table, words, figures.counters_bound());
+    add_words(table, figures.known_minor_words(), figures.minor_words_bound());
+    add_words(table, figures.of_counters(figures.promoted_words), figures.counters_bound());
   }
 
   void domain_row(TextTable& table, const ProcessStats& process, std::string_view domain,
                   const StatsFigures& figures) const {
-    begin_row(table, std::to_string(process.pid), escaped(process.comm), domain, figures.wall(), figures);
+    // Of all domains their sum, of which GC% is a share.
+    begin_row(table, std::to_string(process.pid), escaped(process.comm), domain, figures.domain_time(), figures);
     domain_cells(table, figures);
   }
 
   static void process_cells(TextTable& table, const StatsFigures& figures, std::string_view heap,
                             std::optional<std::uint64_t> rise) {
     add_number(table, figures.of_phases(figures.major_cycles), figures.phases_bound());
-    add_words(table, figures.known_minor_words(), figures.counters_bound());
+    add_words(table, figures.known_minor_words(), figures.minor_words_bound());
     table.cell(heap);
     table.cell(rise ? fmt::format("{}/s", bytes_of(*rise)) : "-");
   }
@@ -328,14 +330,11 @@ class Screen {
     std::map<std::uint16_t, Number> numbers;
     for (const DomainStats& domain : process.domains) {
       Number& number = numbers[domain.domain];
-      // Their times follow each other.
-      const std::uint64_t wall_ns = number.figures.wall_ns + domain.figures.wall_ns;
       if (number.count++ == 0) {
         number.figures = domain.figures;
       } else {
         number.figures += domain.figures;
       }
-      number.figures.wall_ns = wall_ns;
     }
     std::vector<const std::pair<const std::uint16_t, Number>*> order;
     order.reserve(numbers.size());
@@ -458,8 +457,8 @@ std::string stats_text(StatsReport report, bool full, bool gc_tuning) {
   TextBuffer out;
   if (full) {
     add_process_count(out, report);
-    if (report.total.gc_ns > 0) add_utilization_table(out, report.utilization, report.run_ns, report.run_realtime_ns);
     add_sections(out, report);
+    if (report.total.gc_ns > 0) add_utilization_table(out, report.utilization, report.run_ns, report.run_realtime_ns);
     if (left_out > 0) out.add('\n');
   } else {
     Screen screen(out, report);

@@ -28,15 +28,14 @@ std::string length_text(std::uint64_t ns) {
 
 void add_utilization_line(TextBuffer& out, const std::vector<WindowUtilization>& windows) {
   constexpr std::array<std::uint64_t, 3> shown_ns{10'000'000, 100'000'000, 1'000'000'000};
-  std::string_view separator = "pauses left the program at least ";
+  std::string_view separator = "MMU: pauses left the program ";
   TextBuffer line;
   for (const WindowUtilization& window : windows) {
     if (!window.is_known() || std::ranges::find(shown_ns, window.length_ns()) == shown_ns.end()) continue;
-    print(line, "{}{} of any {}", separator, percent(window.least()), length_text(window.length_ns()));
+    print(line, "{}{} of the worst {}", separator, percent(window.least()), length_text(window.length_ns()));
     separator = ", ";
   }
   if (line.text().empty()) return;
-  line.add(" (MMU)");
   add_line(out, line.text());
 }
 
@@ -58,7 +57,11 @@ void add_utilization_table(TextBuffer& out, const std::vector<WindowUtilization>
           WhenOf{window.worst_begin_ns(), start_ns, start_realtime_ns});
     table.remark(worst.text());
   }
-  out.add("\nof any window of this length pauses left the program at least (MMU)\n");
+  out.add('\n');
+  add_line(
+      out,
+      "MMU: how much of a window of time pauses left the program: in the worst window of a length (MIN), and in all "
+      "but the worst 0.1% (P99.9) and 1% (P99)");
   table.write(out);
 }
 

@@ -156,7 +156,7 @@ class ReportHead {
     const StatsFigures& total = report_.stats.total;
     const auto share = total.gc_share();
     const std::string_view phases_bound = at_least(total.phases_bound()),
-                           counters_bound = at_least(total.counters_bound());
+                           minor_bound = at_least(total.minor_words_bound());
     tile("time in the GC", share ? std::string(phases_bound) + tenths_of_percent(std::round(*share * 1000)) : "unknown",
          total.known_gc_cpu() ? fmt::format("{} of CPU time", Duration{total.gc_cpu_ns}) : "CPU time unknown");
     utilization();
@@ -168,7 +168,7 @@ class ReportHead {
     if (!total.known_minor_words()) {
       tile("allocated in minor heaps", "unknown", "");
     } else {
-      tile("allocated in minor heaps", std::string(counters_bound) + text_of_words(total.minor_words),
+      tile("allocated in minor heaps", std::string(minor_bound) + text_of_words(total.minor_words),
            fmt::format("{}/s, {} promoted", text_of_words(static_cast<std::uint64_t>(std::min(per_second, 1e18))),
                        Percent{total.promoted_words, total.minor_words}));
     }

@@ -112,7 +112,7 @@ TEST_F(StatsReportTest, TextSaysAllReasonsForLowerBounds) {
   begin(600, "stw_leader");
   process(700, ProcessAction::resume);
   EXPECT_THAT(text(), HasSubstr("\n  + lower bound: 1 ring word was lost; the program paused its events; the end of "
-                                "a pause was not seen\n"));
+                                "a pause was not\n    seen\n"));
 }
 
 TEST_F(StatsReportTest, WhatIsLostWhileProbesAreOffIsUnknown) {
@@ -135,7 +135,7 @@ TEST_F(StatsReportTest, TextOfSeveralProcessesEndsWithATotal) {
   const std::string report = text();
   EXPECT_THAT(report, HasSubstr("2 OCaml processes in 200ns\n"));
   EXPECT_THAT(report, HasSubstr("\nall processes\n"));
-  EXPECT_THAT(report.substr(report.find("all processes")), HasSubstr("   200ns         -     300ns    75.00% "));
+  EXPECT_THAT(report.substr(report.find("all processes")), HasSubstr("   400ns         -     300ns    75.00% "));
 }
 
 TEST_F(StatsReportTest, TextOfManyProcessesSaysHowManyAreLeftOut) {
@@ -162,8 +162,8 @@ TEST_F(StatsReportTest, ShortTextOfSeveralProcessesSaysWhoseHeapGrows) {
   add(14, "drops", [](std::uint64_t i) { return (90 - i) * mb; });
   const std::string expected =
       "4 OCaml processes in 10.0s\n"
-      "leaky/12: heap 200 MB to 280 MB, 8.00 MB/s, rising all the time; no major cycle ended\n"
-      "loads/13: heap 10.0 MB to 500 MB, 49.0 MB/s; no major cycle ended\n";
+      "leaky/12: heap 200 MB to 280 MB in 10.0s (8.00 MB/s), rising all the time; no major cycle ended\n"
+      "loads/13: heap 10.0 MB to 500 MB in 10.0s (49.0 MB/s); no major cycle ended\n";
   const std::string screen = text(false);
   EXPECT_THAT(screen, testing::StartsWith(expected + "\n"));
   EXPECT_EQ(stats_sentences(stats.report(world.registry)), expected);
@@ -205,11 +205,12 @@ class StatsOfProgramsTest : public StatsReportTest {
 TEST_F(StatsOfProgramsTest, ManyProcessesOfOneProgramAreOneRow) {
   build(stats);
   const std::string screen = text(false);
-  EXPECT_THAT(screen, testing::StartsWith("11 OCaml processes in 1.00s\n"
-                                          "ocamlopt, 6 processes: GC took 600ms, 10.0% of the time of their domains\n"
-                                          "  allocated 6.00 MB in minor heaps; heaps of up to 180 MB\n"
-                                          "pauses left the program at least 0.0% of any 10ms, 0.0% of any 100ms (MMU)\n"
-                                          "\n"));
+  EXPECT_THAT(screen,
+              testing::StartsWith("11 OCaml processes in 1.00s\n"
+                                  "ocamlopt, 6 processes: GC took 600ms, 10.0% of the time of their domains\n"
+                                  "  allocated 6.00 MB in minor heaps; heaps of up to 180 MB\n"
+                                  "MMU: pauses left the program 0.0% of the worst 10ms, 0.0% of the worst 100ms\n"
+                                  "\n"));
   EXPECT_THAT(screen, testing::ContainsRegex("\n +x6  ocamlopt +6 +- +600ms +10.00% +0 +6.00 MB +180 MB +-\n"));
   for (std::int32_t of = 11; of <= 15; ++of)
     EXPECT_THAT(screen, testing::ContainsRegex(fmt::format("\n +{}  dune +1 +1.00s +100ms ", of)));
@@ -416,9 +417,9 @@ TEST_F(StatsReportTest, SaysHowLongAgoTheLastCycleWasAndThatTheyHaveStopped) {
       end(at + ms, "major_gc_stw", domain);
     }
   }
-  EXPECT_THAT(text(false), HasSubstr("5 major cycles, the last 1.00ms ago\n"));
+  EXPECT_THAT(text(false), HasSubstr("5 major cycles, the\n  last 1.00ms ago\n"));
   count(3 * second, "major_heap_words", 60 * mb);
-  EXPECT_THAT(text(false), HasSubstr(", the last 1.00s ago\n"));
+  EXPECT_THAT(text(false), HasSubstr(" last 1.00s ago\n"));
   EXPECT_THAT(text(false), Not(HasSubstr("have stopped"))) << "the heap has not doubled";
   count(4 * second, "major_heap_words", 3000 * mb);
   EXPECT_THAT(text(false),

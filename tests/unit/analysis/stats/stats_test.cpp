@@ -51,8 +51,12 @@ TEST_F(StatsTest, WithoutACollectionWhatWasAllocatedIsUnknown) {
   EXPECT_EQ(figures().figures.known_minor_words(), std::nullopt);
   span(3000, 3100, "minor");
   count(3050, "minor_allocated", 0);
-  EXPECT_EQ(figures().figures.known_minor_words(), 0) << "it was empty";
   ASSERT_EQ(figures().domains.size(), 2);
+  EXPECT_EQ(figures().domains.front().figures.known_minor_words(), 0) << "it was empty";
+  EXPECT_EQ(figures().figures.known_minor_words(), std::nullopt) << "that of the other one is unknown";
+  count(3060, "minor_allocated", 8);
+  EXPECT_EQ(figures().figures.known_minor_words(), 1);
+  EXPECT_TRUE(figures().figures.minor_words_bound());
   EXPECT_EQ(figures().domains.back().figures.known_minor_words(), std::nullopt);
 }
 
