@@ -112,7 +112,8 @@ class LatencyText {
     for (const auto& [name, ns] :
          {std::pair{"on a CPU", time.on_cpu}, {"runnable", time.runnable}, {"blocked", time.blocked()}}) {
       if (ns == 0) continue;
-      print(line, "{}{} {}{}", separator, name, Percent{ns, whole}, separator.empty() ? " of that time" : "");
+      print(line, "{}{} {}{}", separator, name, Percent{ns, whole, time.unknown > 0},
+            separator.empty() ? " of that time" : "");
       separator = ", ";
     }
     if (separator.empty()) return;
@@ -192,7 +193,12 @@ class LatencyText {
     if (any_split) {
       for (const std::string_view title : {"ON-CPU", "RUNNABLE", "BLOCKED"}) table.column(title, duration_width + 1);
     }
+    std::uint64_t unknown = 0;
     for (const double percentile : latency_percentiles) {
+      if (!figures.wall.known_percentile(percentile)) {
+        ++unknown;
+        continue;
+      }
       table.row();
       table.cell(fmt::format("{:.4f}", percentile));  // as olly prints them
       table.duration(figures.wall.known_percentile(percentile));
@@ -201,6 +207,8 @@ class LatencyText {
           table.duration(part->known_percentile(percentile));
       }
     }
+    if (unknown > 0)
+      table.line(fmt::format("  too few {} for {}", many(), Counted{unknown, "more percentile", "more percentiles"}));
     if (split) total(table, figures, any_split);
     table.write(out_);
   }
@@ -350,7 +358,8 @@ class LatencyText {
       if (report_.scheduler_seen) {
         const TimeSplit& time = of.split;
         for (const std::uint64_t ns : {time.on_cpu, time.runnable, time.blocked()})
-          table.cell(time.unknown < wall.total() ? fmt::format("{}", Percent{ns, wall.total()}) : "-");
+          table.cell(time.unknown < wall.total() ? fmt::format("{}", Percent{ns, wall.total(), time.unknown > 0})
+                                                 : "-");
       }
     }
     if (of.lower_bound()) table.remark("!");
