@@ -174,7 +174,8 @@ class Report {
     } else {
       line.add(" (--full)");
     }
-    print(line, "; {} and {} slices of {}", program.a.slices, program.b.slices, Duration{program.slice_ns});
+    print(line, "; both cut into slices of {}: {} of A, {} of B", Duration{program.slice_ns}, program.a.slices,
+          program.b.slices);
     add_folded(out, std::string(line.text()), 2);
   }
 

@@ -51,15 +51,16 @@ class AllocsText {
       add_few(text, report_);
       text.add(std::string_view(where_hottest(report_)));
     } else {
-      print(text, "{} of what the minor heap took is allocated {}", Percent{value.weight, all.weight},
+      print(text, "{} of the allocation in minor heaps is {}", Percent{value.weight, all.weight},
             where_hottest(report_));
     }
     out_.add(std::string_view(folded(text.text(), 0, 0)), '\n');
     text.clear();
     print(text, "{} in {}", Counted{all.samples, "sample", "samples"}, Duration{report_.end_ns - report_.start_ns});
-    if (report_.unit == WeightUnit::bytes) print(text, " stand for {}", Size{all.weight});
+    if (report_.unit == WeightUnit::bytes) print(text, " of {} allocated", Size{all.weight});
     if (report_.memory.major_bytes)
-      print(text, "; {} more are large blocks in the major heap, not located", Size{*report_.memory.major_bytes});
+      print(text, "; {} more went to the major heap as large blocks, of which no samples are taken",
+            Size{*report_.memory.major_bytes});
     large_blocks(text);
     out_.add(std::string_view(folded(text.text(), 0, 0)), '\n');
   }
@@ -106,7 +107,9 @@ class AllocsText {
   std::size_t width(std::size_t narrow) const { return report_.full ? width_full : narrow; }
 
   void biases() {
-    line("A loop of equal rounds may be counted at one of its sites more often than at others: shares are estimates.");
+    line(
+        "Shares are estimates: if all rounds of a loop allocate alike, one of its sites may be sampled more often than "
+        "the others.");
     const AllocatedMemory& memory = report_.memory;
     if (report_.unit != WeightUnit::bytes)
       return line("Without runtime events it is unknown how much each domain allocated: they cannot be compared.");

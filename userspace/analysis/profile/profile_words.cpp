@@ -116,14 +116,16 @@ void add_sample_notes(TextBuffer& out, const ProfileReport& report) {
                      counted(taken)));
   constexpr std::uint64_t few = 200;  // 1 in so many stacks
   if (report.cut > samples / few)
-    line(fmt::format("{} of the stacks end in [cut], as they are longer than what was copied: TOTAL is too low",
-                     Percent{report.cut, samples}));
+    line(fmt::format(
+        "{} of the stacks were too long to be copied whole: they end in [cut], and TOTAL of their callers is too low",
+        Percent{report.cut, samples}));
   if (const std::uint64_t unknown = report.incomplete - report.cut; unknown > samples / few)
-    line(fmt::format("{} of the stacks end in [unknown]: who called that code is not known, and TOTAL is too low",
-                     Percent{unknown, samples}));
+    line(fmt::format(
+        "{} of the stacks end in [unknown], as no caller was found there: TOTAL of their callers is too low",
+        Percent{unknown, samples}));
   if (report.unknown_process > 0) line(fmt::format("{} of unknown processes", counted(report.unknown_process)));
   if (report.undecided > 0)
-    line(fmt::format("{} in no figure: how long what they lie in took is unknown", counted(report.undecided)));
+    line(fmt::format("{} left out: it is unknown how long the spans took that they are in", counted(report.undecided)));
   if (report.without_room > 0)
     line(fmt::format("{} counted without their stacks: there were too many different ones",
                      counted(report.without_room)));

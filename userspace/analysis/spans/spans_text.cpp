@@ -152,8 +152,10 @@ class SpansText {
     constexpr double notable = 0.1;
     if (greatest < notable) return;
     TextBuffer text;
-    print(text, "what makes the slowest {} slow: {} ({} of their time, {} of that of all spans)",
-          count == 1 ? "one" : fmt::format("{}", Grouped{count}), most->words, Percent{time.*most->ns, time.total()},
+    const bool is_one = count == 1;
+    print(text, "why the slowest {} slow: {} for {} of {} time (all spans: {})",
+          is_one ? std::string("one is") : fmt::format("{} are", Grouped{count}), most->words,
+          Percent{time.*most->ns, time.total()}, is_one ? "its" : "their",
           Percent{group.time.*most->ns, group.time.total()});
     if (most->ns == &SpanTime::domains || most->ns == &SpanTime::gc) text.add("; rtev-bpf pauses says why");
     line(text.text());
@@ -237,8 +239,8 @@ class SpansText {
       if (report_.scheduler_seen && span.time.unknown > span.length_ns() / 100)
         print(text, "{}unknown {}", separator, Duration{span.time.unknown});
       if (span.pauses > 0) {
-        print(text, "{}{}, the longest {}", text.text().empty() ? "  " : "; ",
-              Counted{span.pauses, "GC pause", "GC pauses"}, Duration{span.longest_pause_ns});
+        print(text, "{}{}{}{}", text.text().empty() ? "  " : "; ", Counted{span.pauses, "GC pause", "GC pauses"},
+              span.pauses == 1 ? " of " : ", the longest ", Duration{span.longest_pause_ns});
       }
       if (!text.text().empty()) line(text.text(), 2);
       if (report_.input.empty()) continue;

@@ -194,9 +194,9 @@ class StallsText {
     const auto p95 = program.turns.known_percentile(95), p50 = program.turns.known_percentile(50);
     const bool is_p95 = p95 && *p95 < shortest;
     if (!is_p95 && !p50) return;
-    print(out, "; {}% of {} take up to {}", is_p95 ? 95 : 50,
-          Counted{program.turns.count(), "turn of its loop", "turns of its loop"}, Duration{is_p95 ? *p95 : *p50});
+    print(out, "; {} of all {} of its loop", is_p95 ? "95%" : "half", Counted{program.turns.count(), "turn", "turns"});
     if (program.call != Syscall::unknown) print(out, " ({})", to_string(program.call));
+    print(out, " took {} or less", Duration{is_p95 ? *p95 : *p50});
   }
 
   /// Of all programs.
