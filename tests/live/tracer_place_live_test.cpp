@@ -59,7 +59,7 @@ TEST_P(WorkingTracerLive, DoctorAgrees) {
   doctor.insert(doctor.end(), {tool(), "doctor"});
   const Outcome outcome = run({.argv = doctor, .env = {{"ROOT", dir.path()}}});
   EXPECT_EQ(outcome.status.code(), 0) << outcome.out << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("rtev-bpf can trace here"));
+  EXPECT_THAT(outcome.out, HasSubstr("rtev-bpf can trace this host"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("MISSING")));
 }
 
@@ -110,7 +110,7 @@ TEST_P(RefusingTracerLive, NamesWhatIsMissing) {
 
   const Outcome doctor = run_inside({"doctor"});
   EXPECT_EQ(doctor.status.code(), 1);
-  EXPECT_THAT(doctor.out, HasSubstr("cannot trace here: " + GetParam().missing));
+  EXPECT_THAT(doctor.out, HasSubstr("cannot trace this host: see " + GetParam().missing));
   EXPECT_THAT(doctor.out, HasSubstr(GetParam().hint));
 }
 

@@ -69,8 +69,8 @@ std::string slow_detach_message(std::size_t binaries) {
   constexpr std::size_t min_binaries = 3;
   if (binaries < min_binaries) return {};
   return fmt::format(
-      "rtev-bpf: removing the probes of {} binaries goes on after the end, before Linux 6.6 for up to {} s\n", binaries,
-      binaries);
+      "rtev-bpf: the probes of {} binaries are removed in the background, which takes up to {} s before Linux 6.6\n",
+      binaries, binaries);
 }
 
 std::string interrupted_message(std::string_view command) {

@@ -30,12 +30,14 @@ std::vector<Lack> lacks_of(const RunSummary& summary, const Registry& registry) 
       if (std::ranges::find(kinds, drop.kind) != kinds.end()) count += drop.count;
     return count;
   };
+  // All events of such a ring may be missing: that is more than lost words say.
+  // All events of such a ring may be missing: that is more than lost words say.
+  const Counted rings = rings_missed(summary.rings_missed);
+  add(events, rings.count, rings.singular, rings.plural);
   const Accounting words = words_of_all(registry);
   add(events, words.lost, "lost ring word", "lost ring words");
   add(events, words.corrupt, "corrupt ring word", "corrupt ring words");
   add(events, words.unread, "unread ring word", "unread ring words");
-  const Counted rings = rings_missed(summary.rings_missed);
-  add(events, rings.count, rings.singular, rings.plural);
   add(scheduler, drops({"switch", "wakeup", RunSummary::scheduler}), "scheduler event", "scheduler events");
   add(Lack::Of::scheduler_gaps, drops({RunSummary::scheduler_gaps}), "gap in the scheduler events of a thread",
       "gaps in the scheduler events of threads");

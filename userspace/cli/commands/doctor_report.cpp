@@ -28,17 +28,18 @@ std::string_view json_name_of(kernel::FeatureStatus status) {
   return status == kernel::FeatureStatus::missing ? "missing" : name_of(status);
 }
 
-/// Whether this host can be traced, what works here if not, and which rights are missing.
+/// Whether this host can be traced; if not, what works first, and which rights are missing.
 std::string verdict(const kernel::HostFeatures& host, std::string_view setcap) {
   const kernel::Feature* const blocking = host.blocking();
-  std::string text = "rtev-bpf can trace here.\n";
+  std::string text = "rtev-bpf can trace this host.\n";
   if (blocking != nullptr) {
-    text = fmt::format("rtev-bpf cannot trace here: {}\n\nWhat works here:\n", blocking->name);
+    text = "What works here:\n";
     if (host.denies_bpf)
       text +=
           "  rtev-bpf -- CMD          trace a program that it starts; also record, pauses, ... -- CMD\n"
           "  rtev-bpf -p PID          trace a program of this user; also record, pauses, ... -p PID\n";
     text += "  rtev-bpf pauses -i FILE  read a recording; also dump, convert and all other reports\n";
+    text += fmt::format("\nrtev-bpf cannot trace this host: see {} above\n", blocking->name);
   }
   if (!host.lacks_capabilities) return text;
   // A program's file cannot give root what root was started without.

@@ -83,7 +83,8 @@ void add_row(TextBuffer& out, const ProcessInfo& info, const Columns& columns) {
   add_column(out, version_of(info), 7);
   const Accounting& words = info.words;
   const auto known = [&](std::uint64_t count) { return count_text(count, columns.truncated); };
-  print(out, "{:>4} {:>14} {:>14} {:>12} {:>12} {:>12}", known(info.domains), Grouped{words.events},
+  print(out, "{:>4} {:>14} {:>14} {:>12} {:>12} {:>12}",
+        info.domains == 0 && !columns.truncated ? "-" : known(info.domains), Grouped{words.events},
         known(words.delivered), known(words.lost), known(words.before_attach), known(words.corrupt));
   if (columns.unread) print(out, " {:>12}", known(words.unread));
   if (info.ring == RingState::unreadable) out.add("  ring not read");

@@ -47,8 +47,8 @@ class Warnings {
       : out_(out), summary_(summary), registry_(registry), words_(words), output_(output) {}
 
   void add() {
-    add_words();
     add_rings();
+    add_words();
     add_probes();
     add_samples();
     add_drops();

@@ -162,7 +162,7 @@ TEST(Summary, ListsEachImageOfAPid) {
 TEST(Summary, NamesOtherProducers) {
   World world;
   world.registry.process(world.process).runtime = "librtev";
-  EXPECT_THAT(summary_text(quiet_summary(), world.registry, true), HasSubstr("\n   4242 server          librtev   0 "));
+  EXPECT_THAT(summary_text(quiet_summary(), world.registry, true), HasSubstr("\n   4242 server          librtev   - "));
 }
 
 TEST(Summary, OfNothing) {
