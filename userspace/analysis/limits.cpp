@@ -110,7 +110,8 @@ void LimitCheck::consume(const Batch& batch, const Registry& registry) {
 
 void LimitCheck::on_pause_end(const DomainLife& domain, const PhaseEnd& root) {
   const auto known = programs_.find(domain.process);
-  if (known == programs_.end() && programs_.size() >= max_processes) return;
+  if (known == programs_.end() && programs_.size() >= max_processes)
+    return others_.pauses.record(root.end_ns - root.begin_ns);
   Program& program = known != programs_.end() ? known->second : programs_[domain.process];
   if (program.pid == 0) {
     program.pid = domain.pid;
@@ -143,6 +144,8 @@ LimitedDurations LimitCheck::durations(const Registry& registry) const {
   pauses.all.reserve(programs_.size());
   for (const auto& [index, program] : programs_)
     pauses.all.push_back({.what = "pauses", .comm = program.comm, .pid = program.pid, .durations = &program.pauses});
+  if (checked_together() > 0)
+    pauses.all.push_back({.what = "pauses", .comm = "other processes", .durations = &others_.pauses});
   if (!pauses.all.empty()) return pauses;
   pauses.why_none = why_no_programs(registry);
   if (pauses.why_none.empty()) pauses.why_none = "no pause ended";
@@ -161,7 +164,8 @@ std::optional<std::string> LimitCheck::check(const Limit& limit, const std::vect
     ++exceeding;
     if (figure <= worst) return;
     worst = figure;
-    who = fmt::format("{} of {}{}/{}", limit_name(of, limit), what, Escaped{comm}, pid);
+    who = fmt::format("{} of {}{}{}", limit_name(of, limit), what, Escaped{comm},
+                      pid == 0 ? std::string() : fmt::format("/{}", pid));
   };
   if (limit.figure == Limit::Figure::gc_share) {
     for (const ProcessStats& process : report.processes)

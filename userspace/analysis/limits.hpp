@@ -64,6 +64,10 @@ class LimitCheck final : public ForwardingSink, private PauseListener {
   /// After summary(): a line for each limit that was exceeded, by the program that exceeds it most, or for which
   /// nothing was measured.
   const std::vector<std::string>& failures() const { return failures_; }
+  /// Pauses of processes beyond max_processes, to which limits apply as to those of one process.
+  std::uint64_t checked_together() const { return others_.pauses.count(); }
+
+  static constexpr std::size_t max_processes = 1024;
 
  private:
   struct Program {
@@ -78,14 +82,12 @@ class LimitCheck final : public ForwardingSink, private PauseListener {
   static std::optional<std::string> check(const Limit& limit, const std::vector<Limited>& durations,
                                           const StatsReport& report);
 
-  /// Pauses of processes beyond that are not counted.
-  static constexpr std::size_t max_processes = 1024;
-
   std::vector<Limit> limits_;
   NotRecorded not_recorded_{};
   std::function<LimitedDurations()> limited_;
   PauseFinder finder_;
   std::map<ProcessIndex, Program> programs_;
+  Program others_{};                    ///< those beyond max_processes, without a pid
   const Registry* registry_ = nullptr;  ///< while events come
   std::optional<Stats> stats_;          ///< if a limit asks for it
   std::vector<std::string> failures_;

@@ -2,12 +2,12 @@
 #include "base/help_formatter.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 #include <vector>
 
 #include "base/folding.hpp"
 #include "base/utf8.hpp"
+#include "base/with_and.hpp"
 
 namespace rtev {
 namespace {
@@ -129,10 +129,8 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI:
   const auto rare = std::ranges::count_if(options, [&](const CLI::Option* option) { return is_rare(*app, *option); });
   const bool is_short = mode != CLI::AppFormatMode::All && rare > few;
   std::string description = app->get_description();
-  if (app->get_parent() != nullptr) {  // written for the list of subcommands
-    description.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(description.front())));
-    description += '.';
-  }
+  if (app->get_parent() != nullptr)
+    description = capitalized(description) + '.';  // written for the list of subcommands
   std::string out = paragraphs(description) + "\n" + make_usage(app, name);
   const auto add_section = [&](const std::string& title, const std::string& entries) {
     if (!entries.empty()) out += "\n" + title + ":\n" + entries;

@@ -286,20 +286,22 @@ int Input::read(Sink& sink, bool for_analysis) {
     wanted.name_globs = options_.names;
   }
   Selection selection(sink, std::move(wanted));
+  Result<Replay::End> end{};
   if (ring_) {
     Registry registry;
     dump_snapshot(std::move(ring_->ring), {.process = std::move(ring_->process), .command_line = command_line_},
                   selection, registry);
-    return exit_ok;
+  } else {
+    end = recording_->replay(selection);
+    if (!end) return report(end.error());
   }
-  const auto end = recording_->replay(selection);
-  if (!end) return report(end.error());
   if (const auto& run = selection.missed_run()) {
     const Error missed = missed_run_error(*run, name_);
     if (for_analysis) return report(missed);
     if (!options_.quiet) say(fmt::format("rtev-bpf: warning: {}\nhint: {}\n", missed.message(), missed.hint));
     return exit_ok;
   }
+  if (ring_) return exit_ok;
   const ProcessOptions unmatched{.pids = selection.unmatched_pids(), .names = selection.unmatched_globs()};
   const bool all_match = !unmatched.select();
   // Each may match a process, and no process all of them.

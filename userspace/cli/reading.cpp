@@ -25,17 +25,24 @@ namespace rtev::cli {
 namespace {
 
 /// Writes the report after the summary, while the registry still has the processes' names. Only then the file begins:
-/// without a report, a new one is removed. With an empty function the sink writes, from the begin of the stream on.
+/// without a report, a new one is removed. With an empty function the sink writes, from its first event on: what is
+/// read may be outside the window.
 class ReportAtEnd final : public ForwardingSink {
  public:
-  ReportAtEnd(Sink& sink, FdOutput& output, const std::function<std::string(const Registry&)>& report)
-      : ForwardingSink(sink), output_(output), report_(report) {}
+  ReportAtEnd(Sink& sink, FdOutput& output, const std::function<std::string(const Registry&)>& report, bool is_live)
+      : ForwardingSink(sink), output_(output), report_(report), is_live_(is_live) {}
 
   void header(const RunHeader& header) override {
-    if (!report_) output_.begin();
+    begin_ns_ = is_live_ ? 0 : header.begin_ns();
+    if (!report_ && is_live_) output_.begin();
     sink_.header(header);
   }
+  void consume(const Batch& batch, const Registry& registry) override {
+    if (!report_ && !batch.events().empty() && batch.events().back().time >= begin_ns_) output_.begin();
+    sink_.consume(batch, registry);
+  }
   void summary(const RunSummary& summary, const Registry& registry) override {
+    if (!report_) output_.begin();
     sink_.summary(summary, registry);
     const std::string text = report_ ? report_(registry) : std::string();
     if (text.empty()) return;
@@ -46,6 +53,8 @@ class ReportAtEnd final : public ForwardingSink {
  private:
   FdOutput& output_;
   const std::function<std::string(const Registry&)>& report_;
+  const bool is_live_;
+  std::uint64_t begin_ns_ = 0;
 };
 
 }  // namespace
@@ -88,7 +97,7 @@ int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& 
             const std::function<std::string(const Registry& registry)>& report_of,
             std::function<LimitedDurations()> limited, bool samples_threads) {
   fit_terminal(terminal_columns(output.fd()));
-  ReportAtEnd with_report(sink, output, report_of);
+  ReportAtEnd with_report(sink, output, report_of, options.input.empty());
   LimitCheck checked(with_report, options.limits, std::move(limited));
   int status = exit_ok;
   if (options.input.empty()) {
@@ -109,6 +118,9 @@ int analyse(const AnalysisOptions& options, const Invocation& invocation, Sink& 
     if (auto apart = input->check_apart(output); !apart) return report(apart.error());
     status = input->read(checked, true);
   }
+  if (const std::uint64_t pauses = checked.checked_together(); pauses > 0)
+    say(fmt::format("rtev-bpf: {} of processes beyond the first {} checked together (--fail-if)\n",
+                    Counted{pauses, "pause", "pauses"}, Counted{LimitCheck::max_processes, "was", "were"}));
   for (const std::string& text : checked.failures()) say(fmt::format("rtev-bpf: failed: {} (--fail-if)\n", text));
   // A trace of which the limits were checked did not fail; it may have seen no process.
   const bool traced_no_command = options.input.empty() && invocation.command.empty();

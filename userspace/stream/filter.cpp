@@ -188,6 +188,8 @@ void Selection::consume(const Batch& batch, const Registry& registry) {
     accepted_.push_back(event);
     if (event.kind == EventKind::sched_switch) untrack_others(event, batch);
   }
+  // Without a process there is no report: nothing is handed on before it is there.
+  if (is_empty()) return;
   if (!accepted_.empty()) begin();
   hand_on(payloads_.empty() ? batch.payloads() : std::span<const std::byte>(payloads_), registry);
 }

@@ -121,8 +121,8 @@ struct RunSpan {
 };
 
 /// Hands on the events of selected processes, and the scheduler events of their threads. If the scheduler events of all
-/// threads were recorded (--sched all), hands on all of them, as live tracing does. Where no process matches, there is
-/// no summary, so that no report is made; and no header, unless there are events of no process.
+/// threads were recorded (--sched all), hands on all of them from the first event of a selected process on, as live
+/// tracing does. Where no process matches, there is neither a header nor a summary, so that no report is made.
 class Selection final : public PartialSink {
  public:
   Selection(Sink& sink, SelectionOptions options) : PartialSink(sink), options_(std::move(options)) {}

@@ -118,6 +118,24 @@ TEST_F(LimitsTest, AreNotMetByNothing) {
   EXPECT_THAT(failures({"gc-share>99%"}, {}), ElementsAre(StartsWith("nothing was measured for 'gc-share>99%': ")));
 }
 
+TEST_F(LimitsTest, ApplyToProcessesBeyondThoseThatAreToldApart) {
+  Nothing nothing;
+  LimitCheck check(nothing, {parse_limit("max>20ms").value()});
+  check.header({.start_ns = start});
+  for (std::size_t i = 0; i <= LimitCheck::max_processes; ++i) {
+    const std::uint32_t slot = world.add_ring(world.registry.add_process(test::World::default_info()));
+    const std::uint64_t end = start + (i < LimitCheck::max_processes ? 1 : 30) * ms;
+    check.consume(test::Events{slot}
+                      .add(start, EventKind::begin, test::phase_major)
+                      .add(end, EventKind::end, test::phase_major)
+                      .batch(),
+                  world.registry);
+  }
+  check.summary({.start_ns = start, .end_ns = start + 100 * ms}, world.registry);
+  EXPECT_EQ(check.checked_together(), 1u);
+  EXPECT_THAT(check.failures(), ElementsAre("max of the pauses of other processes is 30.0ms, more than 20.0ms"));
+}
+
 TEST_F(LimitsTest, OfTooFewDurationsForAPercentileTheLongestIsCompared) {
   std::vector<std::uint64_t> pauses(99, 1);
   pauses[50] = 30;

@@ -16,6 +16,7 @@
 #include "analysis/report_text.hpp"
 #include "analysis/stats/stats_cells.hpp"
 #include "base/enum_names.hpp"
+#include "base/with_and.hpp"
 
 namespace rtev {
 namespace {
@@ -40,12 +41,6 @@ constexpr std::uint64_t least_wait_ns = ms_ns / 10;
 std::uint64_t percent_of(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return 0;
   return static_cast<std::uint64_t>(static_cast<double>(part) / static_cast<double>(whole) * 100);
-}
-
-/// As the begin of a sentence.
-std::string capitalized(std::string text) {
-  if (!text.empty()) text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
-  return text;
 }
 
 class Findings {

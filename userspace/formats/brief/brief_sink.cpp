@@ -119,7 +119,7 @@ void BriefSink::add_loss(const Event& event, const Batch& batch) {
   if (!loss) return;
   const RingInfo* const ring = registry_->ring(Source::unpack(event.source).slot);
   if (ring)
-    sums_.add_lost_words(ring->process, loss->words);
+    sums_.add_loss(ring->process, *loss);
   else if (is_sched_loss(event))
     lost_sched_events_ += loss->words;
 }

@@ -28,7 +28,8 @@ BriefSums::Sums& BriefSums::Sums::operator+=(const Sums& other) {
   for (const auto& [name, tally] : other.spans) span(name) += tally;
   other_spans += other.other_spans;
   values += other.values;
-  lost_words += other.lost_words;
+  lost.words += other.lost.words;
+  lost.gaps += other.lost.gaps;
   return *this;
 }
 
@@ -45,9 +46,13 @@ std::string BriefSums::text_of(const Sums& sums) {
   TextBuffer out;
   std::string_view separator;
   const auto begin = [&] { out.add(std::exchange(separator, "; ")); };
-  if (sums.lost_words > 0) {
+  if (sums.lost.words > 0) {
     begin();
-    print(out, "LOST {}", Counted{sums.lost_words, "word", "words"});
+    print(out, "LOST {}", Counted{sums.lost.words, "word", "words"});
+  }
+  if (sums.lost.gaps > 0) {
+    begin();
+    print(out, "LOST unknown events: probes were off {}", times(sums.lost.gaps));
   }
   if (sums.pauses.count > 0) {
     begin();
@@ -86,7 +91,7 @@ std::vector<BriefSums::Line> BriefSums::take(std::size_t max_lines, const Regist
   order.reserve(sums_.size());
   for (const auto& [process, sums] : sums_) order.emplace_back(process, &sums);
   std::ranges::sort(order, std::ranges::greater{}, [](const auto& one) {
-    return std::tuple(one.second->lost_words, one.second->pauses.total_ns, one.first);
+    return std::tuple(one.second->lost.any(), one.second->lost.words, one.second->pauses.total_ns, one.first);
   });
   const bool all_fit = order.size() <= max_lines && text_of(others_).empty();
   const std::size_t shown = all_fit ? order.size() : std::min(order.size(), max_lines - 1);
@@ -98,13 +103,13 @@ std::vector<BriefSums::Line> BriefSums::take(std::size_t max_lines, const Regist
       const ProcessInfo& info = registry.process(process);
       lines.push_back({.program = fmt::format("{}", ProcessName{info.name, info.pid}),
                        .text = text_of(*sums),
-                       .has_loss = sums->lost_words > 0});
+                       .has_loss = sums->lost.any()});
     } else {
       others_ += *sums;
     }
   }
   if (!all_fit) {
-    lines.push_back({.program = "other programs", .text = text_of(others_), .has_loss = others_.lost_words > 0});
+    lines.push_back({.program = "other programs", .text = text_of(others_), .has_loss = others_.lost.any()});
   }
   sums_.clear();
   others_ = {};

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stream/losses.hpp"
 #include "stream/registry.hpp"
 
 namespace rtev {
@@ -21,7 +22,7 @@ class BriefSums {
   void add_stall(ProcessIndex process, std::uint64_t ns) { of(process).stalls.add(ns); }
   /// A user event that is no span.
   void add_value(ProcessIndex process) { ++of(process).values; }
-  void add_lost_words(ProcessIndex process, std::uint64_t words) { of(process).lost_words += words; }
+  void add_loss(ProcessIndex process, const Loss& loss) { of(process).lost.add(loss); }
 
   struct Line {
     std::string program;  ///< "server/42", escaped
@@ -45,7 +46,8 @@ class BriefSums {
     Tally pauses{}, stalls{};
     std::map<std::string, Tally, std::less<>> spans{};  ///< by name
     Tally other_spans{};                                ///< there was no room for their names
-    std::uint64_t values = 0, lost_words = 0;
+    std::uint64_t values = 0;
+    LostWords lost{};
 
     Sums& operator+=(const Sums& other);
     Tally& span(std::string_view name);

@@ -82,7 +82,7 @@ TEST_F(SlowSamplesTest, OfSpansWithoutAnEndTheLengthIsUnknown) {
   play("1060 ?");
   samples(1070, run, 1);
   EXPECT_THAT(counts(), ElementsAre(0, 1, 2));
-  EXPECT_THAT(profile_text(report()), HasSubstr("2 samples in no figure"));
+  EXPECT_THAT(profile_text(report()), HasSubstr("2 samples left out"));
 }
 
 TEST_F(SlowSamplesTest, AFiberHasItsOwnSamples) {

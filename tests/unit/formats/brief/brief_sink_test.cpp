@@ -110,6 +110,13 @@ TEST_F(Brief, WhatIsShortIsSummedUp) {
                                    "longest 1.00ms; 1 other user event")));
 }
 
+TEST_F(Brief, WhatIsLostWhileProbesAreOffIsUnknown) {
+  feed(Events(world_.slot)
+           .add_record(5000, EventKind::lost, Loss{.words = 0, .from_ns = 4000, .to_ns = 5000},
+                       static_cast<std::uint16_t>(LossReason::unprobed)));
+  EXPECT_THAT(first_second(), ElementsAre(EndsWith("LOST unknown events: probes were off 1 time")));
+}
+
 TEST_F(Brief, LimitsCanBeGiven) {
   make({.min_ns = 2 * ms});
   play("10 >minor 11 <minor 20 >minor 22 <minor 30 [1 33 ]1");
