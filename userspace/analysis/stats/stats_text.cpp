@@ -82,7 +82,13 @@ class Screen {
     }
     out_.add('\n');
     table.write(out_);
-    if (is_single()) add_user_spans(out_, report_.processes.front(), 0, max_spans);
+    if (is_single()) {
+      add_user_spans(out_, report_.processes.front(), 0, max_spans);
+    } else if (std::ranges::any_of(report_.processes, [this](const ProcessStats& process) {
+                 return has_own_row(process) && process.domain_count() > 1 && process.figures.gc_share() > 0;
+               })) {
+      out_.add("GC% is of the time of all domains of a process together, WALL the time of the process\n");
+    }
     add_why_bound(out_, is_single() ? report_.processes.front().figures : report_.total, false);
   }
 

@@ -138,6 +138,16 @@ TEST_F(StatsReportTest, TextOfSeveralProcessesEndsWithATotal) {
   EXPECT_THAT(report.substr(report.find("all processes")), HasSubstr("   400ns         -     300ns    75.00% "));
 }
 
+TEST_F(StatsReportTest, GcShareOfSeveralDomainsIsOfTheTimeOfAll) {
+  for (const std::uint16_t domain : {std::uint16_t{0}, std::uint16_t{1}}) {
+    life(100, domain == 0 ? Lifecycle::ring_start : Lifecycle::domain_spawn, domain);
+    span(100, 200, "major", domain);
+  }
+  feed(Events(world.add_ring(world.registry.add_process(World::default_info())))
+           .add(100, EventKind::begin, phase("major")));
+  EXPECT_THAT(text(false), HasSubstr("\nGC% is of the time of all domains of a process together"));
+}
+
 TEST_F(StatsReportTest, TextOfManyProcessesSaysHowManyAreLeftOut) {
   for (int i = 0; i < 25; ++i) process(100, ProcessAction::found, world.registry.add_process(World::default_info()), 0);
   EXPECT_THAT(text(), HasSubstr("\nand 5 more, "));
