@@ -194,6 +194,21 @@ TEST_F(CliLive, SudoGivesNoRightsToFiles) {
   EXPECT_EQ(run_tool({"dump", "-q", std::to_string(program.pid())}, sudo).status.code(), 0) << "only root may find it";
 }
 
+TEST_F(CliLive, AWindowThatMissesARingIsAnErrorAndLeavesNoFile) {
+  Process program(with_events("busy_alloc"), "ready");
+  const std::string pid = std::to_string(program.pid()), file = dir / "report.txt";
+  for (const Strings& report : {Strings{"stats"}, {"latency"}, {"latency", "--interval", "100ms"}}) {
+    Strings arguments = report;
+    arguments.insert(arguments.end(), {"-i", pid, "--from", "999999", "-o", file});
+    const Outcome outcome = run_tool(arguments);
+    EXPECT_EQ(outcome.status.code(), 1) << report.back();
+    EXPECT_THAT(outcome.err, HasSubstr("none of it in the selected time"));
+    EXPECT_FALSE(fs::exists(file)) << report.back();
+  }
+  EXPECT_EQ(run_tool({"latency", "--interval", "100ms", "-i", pid, "-o", file}).status.code(), 0);
+  EXPECT_THAT(read_file(file), HasSubstr("GC pauses of 1 process"));
+}
+
 TEST_F(CliLive, InvalidNumbersOfSudoAreErrors) {
   using Environment = std::map<std::string, std::string>;
   for (const Environment& env : {Environment{{"SUDO_UID", "1001x"}, {"SUDO_GID", "1001"}},
