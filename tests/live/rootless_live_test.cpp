@@ -240,7 +240,7 @@ TEST_F(RootlessLive, StacksThatTheHostRefusesSayWhy) {
     }
     const Outcome with_bpf = run_tool(arguments, {.argv = {}, .refused_call = SYS_perf_event_open});
     EXPECT_EQ(with_bpf.status.code(), 1) << report[0];
-    EXPECT_THAT(with_bpf.err, HasSubstr("hint: ")) << report[0];
+    EXPECT_THAT(with_bpf.err, AllOf(HasSubstr("hint: "), HasSubstr("a filter of system calls"))) << report[0];
   }
 }
 

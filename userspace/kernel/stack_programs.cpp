@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -16,6 +17,7 @@
 #include <string>
 #include <utility>
 
+#include "base/capabilities.hpp"
 #include "base/unique_fd.hpp"
 #include "kernel/bpf_ring.hpp"
 #include "kernel/libbpf.hpp"
@@ -60,6 +62,16 @@ UniqueFd open_timer(int cpu, std::uint64_t period_ns) {
       static_cast<int>(::syscall(SYS_perf_event_open, &attr, any_process, cpu, no_group, PERF_FLAG_FD_CLOEXEC))};
 }
 
+Error timer_error(int code, int cpu) {
+  Error error = libbpf_error(code, "cannot open a timer of cpu", std::to_string(cpu));
+  // Whoever has these rights is refused by something else.
+  if ((code == EACCES || code == EPERM) && has_capability(CAP_PERFMON) && has_capability(CAP_SYS_ADMIN))
+    error.hint =
+        "perf_event_open(2) was refused in spite of all rights: a filter of system calls (seccomp), as containers "
+        "have, may forbid it";
+  return error;
+}
+
 Result<std::vector<UniqueFd>> open_timers(int cpus, std::uint64_t period_ns) {
   std::vector<UniqueFd> timers;
   timers.reserve(static_cast<std::size_t>(cpus));
@@ -68,7 +80,7 @@ Result<std::vector<UniqueFd>> open_timers(int cpus, std::uint64_t period_ns) {
     if (timer)
       timers.push_back(std::move(timer));
     else if (errno != ENODEV && errno != ENXIO)
-      return std::unexpected(libbpf_error(errno, "cannot open a timer of cpu", std::to_string(cpu)));
+      return std::unexpected(timer_error(errno, cpu));
   }
   return timers;
 }
