@@ -57,9 +57,9 @@ class AllocsText {
     out_.add(std::string_view(folded(text.text(), 0, 0)), '\n');
     text.clear();
     print(text, "{} in {}", Counted{all.samples, "sample", "samples"}, Duration{report_.end_ns - report_.start_ns});
-    if (report_.unit == WeightUnit::bytes) print(text, " of {} allocated", Size{all.weight});
+    if (report_.unit == WeightUnit::bytes) print(text, ", from {} of allocation", Size{all.weight});
     if (report_.memory.major_bytes)
-      print(text, "; {} more went to the major heap as large blocks, of which no samples are taken",
+      print(text, "; another {} went to the major heap as large blocks, of which no samples are taken",
             Size{*report_.memory.major_bytes});
     large_blocks(text);
     out_.add(std::string_view(folded(text.text(), 0, 0)), '\n');
