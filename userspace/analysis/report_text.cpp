@@ -124,6 +124,12 @@ void add_unknown_time(TextBuffer& out, std::uint64_t unknown_ns, std::uint64_t w
                             Percent{unknown_ns, whole_ns}, why.empty() ? "" : ": ", why));
 }
 
+KnownShare known_share(std::uint64_t part_ns, std::uint64_t whole_ns, std::uint64_t unknown_ns) {
+  const bool is_bound = unknown_ns > 0 && unknown_ns >= whole_ns / 100;
+  if (is_bound && part_ns == 0) return {"-", false};
+  return {fmt::format("{}", Percent{part_ns, whole_ns, unknown_ns > 0}), is_bound};
+}
+
 std::string usual_text(const Histogram& durations) {
   std::string text;
   if (const auto ns = durations.known_percentile(50)) text += fmt::format("half up to {}, ", Duration{*ns});

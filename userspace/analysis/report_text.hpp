@@ -118,6 +118,14 @@ inline Counted times(std::uint64_t count) {
   return {count, "time", "times"};
 }
 
+/// A share beside time that is unknown: a lower bound, unless that is less than a hundredth. "-" of what nothing is
+/// known.
+struct KnownShare {
+  std::string text;
+  bool is_bound;  ///< to be marked with a +
+};
+KnownShare known_share(std::uint64_t part_ns, std::uint64_t whole_ns, std::uint64_t unknown_ns);
+
 /// Width of a column of durations.
 inline constexpr std::size_t duration_width = 9;
 

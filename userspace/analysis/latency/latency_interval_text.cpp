@@ -44,10 +44,8 @@ std::string latency_interval_text(const LatencyReport& report, bool with_titles)
           Grouped{wall.count()}, Duration{wall.total()}, percentile(wall, 50), percentile(wall, 99),
           Duration{wall.max()});
     for (const std::uint64_t ns : {split.on_cpu, split.runnable, split.blocked()}) {
-      if (report.scheduler_seen && split.unknown < wall.total())
-        print(out, " {:>6}", Percent{ns, wall.total()});
-      else
-        print(out, " {:>6}", "-");
+      const auto [share, is_bound] = known_share(ns, wall.total(), split.unknown);
+      print(out, " {:>6}", report.scheduler_seen ? share + (is_bound ? "+" : "") : "-");
     }
     out.add(process.figures.lower_bound() ? " !\n" : "\n");
   }

@@ -104,19 +104,20 @@ class LatencyText {
   bool is_single() const { return report_.processes.size() == 1 && report_.others.empty(); }
 
   void where_time_went(const LatencyFigures& figures) {
-    if (!report_.scheduler_seen || figures.wall.total() == 0) return;
     const TimeSplit& time = figures.split;
+    if (!report_.scheduler_seen || figures.wall.total() == 0 || time.is_unknown()) return;
     const std::uint64_t whole = figures.wall.total(), waited = time.runnable + time.blocked();
     TextBuffer line;
     std::string_view separator;
-    for (const auto& [name, ns] :
-         {std::pair{"on a CPU", time.on_cpu}, {"runnable", time.runnable}, {"blocked", time.blocked()}}) {
+    for (const auto& [name, ns] : {std::pair{"on a CPU", time.on_cpu},
+                                   {"runnable", time.runnable},
+                                   {"blocked", time.blocked()},
+                                   {"unknown", time.unknown}}) {
       if (ns == 0) continue;
       print(line, "{}{} {}{}", separator, name, Percent{ns, whole, time.unknown > 0},
             separator.empty() ? " of that time" : "");
       separator = ", ";
     }
-    if (separator.empty()) return;
     if (report_.phase.empty() && waited > whole / 2) line.add(": mostly waiting (rtev-bpf pauses says for what)");
     if (report_.phase.empty() && time.on_cpu > whole / 2) line.add(": mostly work");
     out_.add(folded(line.text(), 0, 2), '\n');
@@ -357,9 +358,10 @@ class LatencyText {
       table.duration(wall.max());
       if (report_.scheduler_seen) {
         const TimeSplit& time = of.split;
-        for (const std::uint64_t ns : {time.on_cpu, time.runnable, time.blocked()})
-          table.cell(time.unknown < wall.total() ? fmt::format("{}", Percent{ns, wall.total(), time.unknown > 0})
-                                                 : "-");
+        for (const std::uint64_t ns : {time.on_cpu, time.runnable, time.blocked()}) {
+          const auto [share, is_bound] = known_share(ns, wall.total(), time.unknown);
+          table.cell(share, is_bound);
+        }
       }
     }
     if (of.lower_bound()) table.remark("!");

@@ -210,7 +210,10 @@ class SpansText {
 
   void shares(TextTable& table, const SpanTime& time) const {
     if (!report_.scheduler_seen) return;
-    for (const PartColumn& part : parts) table.cell(fmt::format("{}", Percent{time.*part.ns, time.total()}));
+    for (const PartColumn& part : parts) {
+      const auto [share, is_bound] = known_share(time.*part.ns, time.total(), time.unknown);
+      table.cell(share, is_bound);
+    }
   }
 
   /// Of all groups.

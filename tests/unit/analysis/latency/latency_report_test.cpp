@@ -2,6 +2,7 @@
 // What latency writes, and when.
 #include <gmock/gmock.h>
 
+#include "analysis/report_text.hpp"
 #include "base/utf8.hpp"
 #include "support/files.hpp"
 #include "unit/analysis/latency/latency_fixture.hpp"
@@ -104,6 +105,17 @@ TEST_F(LatencyTest, IntervalsAreReportedAsTheStreamPasses) {
                                      reported("interval", 5000, 6000, 40), reported("so_far", 0, 6000, 100),
                                      reported("run", 0, 6150, 150)));
   EXPECT_EQ(written()[2]["processes"][0]["domains"][0]["count"], 1);
+}
+
+TEST(KnownShare, BesideUnknownTimeIsALowerBoundAndNever0) {
+  const auto share = [](std::uint64_t part, std::uint64_t unknown) {
+    const auto [text, is_bound] = known_share(part, 1000, unknown);
+    return text + (is_bound ? "+" : "");
+  };
+  EXPECT_EQ(share(70, 930), "7%+");
+  EXPECT_EQ(share(0, 930), "-");
+  EXPECT_EQ(share(0, 0), "0%");
+  EXPECT_EQ(share(999, 1), ">99%") << "so little changes no share";
 }
 
 TEST_F(LatencyTest, TextIsAligned) {
