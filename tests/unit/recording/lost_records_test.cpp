@@ -415,11 +415,12 @@ TEST(LostRecords, WhatEventsLeftOutIsUnknown) {
         {"pauses", "/counts/unfinished"},
         {"stats", "/mmu"},
         {"top", "/processes/0/pauses"},
-        {"top", "/processes/0/gc_share"}},
+        {"top", "/processes/0/gc_share"},
+        {"diff", "/programs/0/a/longest_pause_ns"}},
        {"no pauses", " GC pauses of", "no garbage collection", "0.00%", "No GC pause", "0.0% of the time", "no GC",
         "MMU: ", "MMU of"}},
       {"counter",
-       {{"stats", "/total/words/minor"}, {"stats", "/total/triggers/force_minor_memprof"}},
+       {{"stats", "/total/words/minor"}, {"stats", "/total/triggers/force_minor_memprof"}, {"allocs", "/minor_bytes"}},
        {" 0 B", "allocated 0"}},
       {"user",
        {{"spans", "/spans"}, {"tasks", "/programs"}, {"stats", "/total/user_events"}},
@@ -427,7 +428,9 @@ TEST(LostRecords, WhatEventsLeftOutIsUnknown) {
       {"switch",
        {{"stalls", "/programs"}, {"stats", "/total/cpu_ns"}, {"top", "/processes/0/cpu_share"}},
        {"no thread has", "no CPU", "on CPU"}},
-      {"sample", {{"profile", "/samples"}}, {"was seen to run"}},
+      {"sample",
+       {{"profile", "/samples"}, {"allocs", "/samples"}, {"allocs", "/weight"}},
+       {"was seen to run", "no stack"}},
   };
   const std::string file = recording_of_all_kinds();
   for (const Kind& kind : kinds) {
