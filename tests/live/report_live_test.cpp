@@ -34,6 +34,20 @@ class ReportLive : public AnalysisLive {
     return json_lines(outcome.out);
   }
 
+  /// True if there is no browser: then the test is skipped, or fails in CI.
+  static bool lacks_browser() {
+    const std::string obstacle = browser_obstacle();
+    EXPECT_TRUE(obstacle.empty() || std::getenv("CI") == nullptr) << obstacle;
+    return !obstacle.empty();
+  }
+  static void expect_clean(const Json& page) {
+    for (const char* const what : {"errors", "requests", "dialogs", "violations"})
+      EXPECT_THAT(page[what], IsEmpty()) << page[what];
+    EXPECT_TRUE(page["owned"].is_null());
+    EXPECT_EQ(page["opens_by_key"], true);
+    EXPECT_LE(page["narrow_width"], 400);
+  }
+
   static std::string browser_obstacle() {
     if (!fs::exists(fs::path(RTEV_AXE) / "axe.min.js")) return "there is no axe-core in " RTEV_AXE;
     return std::system("command -v node chromium > /dev/null") == 0 ? "" : "node or chromium is not installed";
@@ -74,10 +88,7 @@ TEST_F(ReportLive, OnlyHtmlIsWritten) {
 }
 
 TEST_F(ReportLive, InABrowser) {
-  if (const std::string obstacle = browser_obstacle(); !obstacle.empty()) {
-    if (std::getenv("CI") != nullptr) FAIL() << obstacle;
-    GTEST_SKIP() << obstacle;
-  }
+  if (lacks_browser()) GTEST_SKIP() << browser_obstacle();
   const std::string late = dir / "late.html";
   // At the end of its input the program goes on and on.
   run_tool({"report", "--stacks", "-o", late, "--", "sh", "-c", "exec timeout 2 \"$0\" 60 < /dev/null > /dev/null",
@@ -90,11 +101,7 @@ TEST_F(ReportLive, InABrowser) {
   ASSERT_EQ(found.size(), 3U);
   for (const Json& page : found) {
     SCOPED_TRACE(page["page"]);
-    for (const char* const what : {"errors", "requests", "dialogs", "violations"})
-      EXPECT_THAT(page[what], IsEmpty()) << page[what];
-    EXPECT_TRUE(page["owned"].is_null());
-    EXPECT_EQ(page["opens_by_key"], true);
-    EXPECT_LE(page["narrow_width"], 400);
+    expect_clean(page);
     EXPECT_THAT(
         page["text_without_scripts"].get<std::string>(),
         AllOf(AnyOf(HasSubstr("Something is wrong: "), HasSubstr("Worth a look: "), HasSubstr("It does well: ")),
@@ -107,6 +114,21 @@ TEST_F(ReportLive, InABrowser) {
   EXPECT_THAT(found[1]["text"].get<std::string>(), HasSubstr("<img src=x onerror=owned=1>\\x1B[2J\\xE2\\x80\\xAE"));
   EXPECT_THAT(found[1]["text"].get<std::string>(), Not(HasSubstr("\u202e")));
   EXPECT_THAT(found[2]["text"].get<std::string>(), HasSubstr("No pauses"));
+}
+
+TEST_F(ReportLive, AFlameGraphInABrowser) {
+  if (lacks_browser()) GTEST_SKIP() << browser_obstacle();
+  const std::string path = dir / "flame.html";
+  run_tool({"profile", "-o", path, "--", "sh", "-c", "exec \"$0\" 2000 < /dev/null > /dev/null",
+            ocaml_program("busy_alloc")});
+  const std::vector<Json> found = in_browser({path});
+  ASSERT_EQ(found.size(), 1U);
+  expect_clean(found[0]);
+  const std::string plain = found[0]["text_without_scripts"], drawn = found[0]["text"];
+  EXPECT_THAT(plain, AllOf(HasSubstr("CPU time of busy_alloc/"), HasSubstr("stand for"), HasSubstr("list.ml:"),
+                           HasSubstr("may run its script")));
+  EXPECT_THAT(drawn, AllOf(HasSubstr("stand for"), HasSubstr("the functions as a table"),
+                           Not(HasSubstr("may run its script"))));
 }
 
 }  // namespace

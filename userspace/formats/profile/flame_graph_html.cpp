@@ -114,13 +114,14 @@ class FlameGraph {
     return text;
   }
 
-  /// What is there without scripts: the functions with most weight. Nothing without samples.
+  /// What is there without scripts: the functions with most weight of their own.
   std::string plain_functions() const {
     const std::uint64_t whole = report_.shown(report_.all).weight;
     std::string rows;
     for (const ProfileRow& row : report_.functions | std::views::take(max_plain_functions)) {
       const FlameTree::Name& name = name_of(row);
       const SampleValue &self = report_.shown(row.self), &total = report_.shown(row.total);
+      if (self.samples == 0) continue;
       rows += fmt::format("<tr><td>{}<td>{}<td>{}<td>{}<td>{}</tr>\n", Percent{self.weight, whole},
                           Percent{total.weight, whole}, self.samples, html_text(name.text), html_text(name.place));
     }
