@@ -231,9 +231,12 @@ class Findings {
                              Duration{total.gc_ns}, Duration{total.domain_ns},
                              total.known_minor_collections() ? fmt::format("{}", minor) : "minor collections",
                              Counted{total.major_cycles, "major cycle", "major cycles"});
-    const bool is_waiting = total.known_gc_cpu() && total.gc_cpu_ns < total.gc_ns / 2;
+    const TimeSplit& time = from_.latency.all.split;
+    const std::uint64_t waited_ns = time.runnable + time.blocked();
+    const bool is_waiting = from_.latency.scheduler_seen && waited_ns > time.total() / 2;
     if (is_waiting)
-      found.text += fmt::format(" Only {} of it was on a CPU: the rest is waiting.", Duration{total.gc_cpu_ns});
+      found.text +=
+          fmt::format(" For {}{} of it their threads waited.", at_least(time.unknown > 0), Duration{waited_ns});
     if (found.score != Score::ok && !is_waiting) {
       found.next = "Look at the size of the minor heap and at space_overhead:";
       found.command = command("stats", " --gc-tuning");

@@ -84,6 +84,12 @@ TEST_F(ReportFindingsTest, CpusAreNotSaidToBeThereIfALongPauseHadNone) {
   EXPECT_EQ(wait().score, Score::ok) << "none is late";
 }
 
+TEST_F(ReportFindingsTest, UnknownTimeOfPausesIsNotCalledWaiting) {
+  stream.sees_first = false;
+  found();
+  EXPECT_THAT(of("phases").text, testing::Not(HasSubstr("wait")));
+}
+
 TEST_F(ReportFindingsTest, AGrowingHeapIsNamedWithWhatWasCollected) {
   found();
   EXPECT_THAT(of("heap").text, HasSubstr("No major cycle ended, so nothing was freed"));
