@@ -94,8 +94,8 @@ void CounterTally::add(std::uint64_t value) {
 
 Tally& Tally::operator+=(const Tally& other) {
   for (std::uint64_t Tally::* const figure :
-       {&Tally::wall_ns, &Tally::gc_ns, &Tally::gc_cpu_ns, &Tally::major_cpu_ns, &Tally::cpu_ns, &Tally::user_events,
-        &Tally::events, &Tally::losses, &Tally::lost_words, &Tally::unprobed, &Tally::unfinished})
+       {&Tally::wall_ns, &Tally::gc_ns, &Tally::gc_cpu_ns, &Tally::gc_unseen_ns, &Tally::major_cpu_ns, &Tally::cpu_ns,
+        &Tally::user_events, &Tally::events, &Tally::losses, &Tally::lost_words, &Tally::unprobed, &Tally::unfinished})
     add_capped(this->*figure, other.*figure);
   for (std::size_t id = 0; id < phases.size(); ++id) add_capped(phases[id], other.phases[id]);
   for (std::size_t id = 0; id < counters.size(); ++id) {
@@ -134,9 +134,9 @@ StatsFigures& StatsFigures::operator+=(const StatsFigures& other) {
   using F = StatsFigures;
   lacks_minor_words |= is_uncounted() || other.is_uncounted() || other.lacks_minor_words;
   for (std::uint64_t F::* const figure :
-       {&F::wall_ns, &F::domain_ns, &F::gc_ns, &F::gc_cpu_ns, &F::major_cpu_ns, &F::stw_led, &F::stw_followed,
-        &F::minor_collections, &F::major_slices, &F::major_cycles, &F::compactions, &F::minor_words, &F::promoted_words,
-        &F::user_events, &F::events, &F::losses, &F::lost_words})
+       {&F::wall_ns, &F::domain_ns, &F::gc_ns, &F::gc_cpu_ns, &F::gc_unseen_ns, &F::major_cpu_ns, &F::stw_led,
+        &F::stw_followed, &F::minor_collections, &F::major_slices, &F::major_cycles, &F::compactions, &F::minor_words,
+        &F::promoted_words, &F::user_events, &F::events, &F::losses, &F::lost_words})
     add_capped(this->*figure, other.*figure);
   for (std::size_t i = 0; i < explicit_calls.size(); ++i) add_capped(explicit_calls[i], other.explicit_calls[i]);
   for (std::size_t i = 0; i < triggers.size(); ++i) add_capped(triggers[i], other.triggers[i]);
@@ -156,6 +156,7 @@ StatsFigures figures_of(const Tally& tally, Family family, bool cpu_known) {
       .gc_ns = std::min(tally.gc_ns, tally.wall_ns),
       .cpu_ns = cpu_known ? std::optional{tally.cpu_ns} : std::nullopt,
       .gc_cpu_ns = tally.gc_cpu_ns,
+      .gc_unseen_ns = tally.gc_unseen_ns,
       .major_cpu_ns = tally.major_cpu_ns,
       .stw_led = begins(tally.phases, family, "stw_leader"),
       .stw_followed = begins(tally.phases, family, "stw_handler"),

@@ -33,6 +33,7 @@ struct Tally {
   std::uint64_t gc_ns = 0;
   std::uint64_t cpu_ns = 0;
   std::uint64_t gc_cpu_ns = 0;                    ///< of gc_ns, on a cpu
+  std::uint64_t gc_unseen_ns = 0;                 ///< of gc_ns: whether it was on a cpu is unknown
   std::uint64_t major_cpu_ns = 0;                 ///< of gc_cpu_ns, in pauses for the major collector
   std::array<std::uint64_t, phase_ids> phases{};  ///< begins, by phase
   std::array<CounterTally, counter_ids> counters{};
@@ -101,6 +102,7 @@ struct StatsFigures {
   std::uint64_t gc_ns = 0;                ///< in pauses, all domains
   std::optional<std::uint64_t> cpu_ns{};  ///< of all its threads; nothing if unknown
   std::uint64_t gc_cpu_ns = 0;            ///< of gc_ns, on a cpu: as far as that is known
+  std::uint64_t gc_unseen_ns = 0;         ///< of gc_ns: whether it was on a cpu is unknown
   std::uint64_t major_cpu_ns = 0;         ///< of gc_cpu_ns, in pauses for slices of the major collector
   std::uint64_t stw_led = 0;              ///< stop-the-world sections of which a domain was the leader
   std::uint64_t stw_followed = 0;         ///< in which it took part for another domain
@@ -161,6 +163,7 @@ struct StatsFigures {
   }
   /// They are lower bounds.
   bool phases_bound() const { return missing.any() || missing.phases; }
+  bool gc_cpu_bound() const { return phases_bound() || gc_unseen_ns > gc_ns / 100; }
   bool counters_bound() const { return missing.any() || missing.counters; }
   bool minor_words_bound() const { return counters_bound() || lacks_minor_words; }
   /// GC time in the time of the domains, 0 to 1; nothing where there was no such time, or it is unknown.

@@ -356,10 +356,15 @@ void Stats::on_pause_end(const DomainLife& life, const PhaseEnd& root) {
   Incarnation* const domain = domain_at(life);
   if (!domain) return;
   domain->pause_since_ns.reset();
-  domain->tally.gc_ns = saturating_sum(domain->tally.gc_ns, distance(root.begin_ns, root.end_ns));
-  if (domain->pause_tid == 0) return;
+  const std::uint64_t duration_ns = distance(root.begin_ns, root.end_ns);
+  domain->tally.gc_ns = saturating_sum(domain->tally.gc_ns, duration_ns);
+  if (domain->pause_tid == 0) {
+    domain->tally.gc_unseen_ns = saturating_sum(domain->tally.gc_unseen_ns, duration_ns);
+    return;
+  }
   const auto time = ThreadTracker::between(domain->pause_begin, threads_.at(domain->pause_tid, root.end_ns));
   domain->tally.gc_cpu_ns = saturating_sum(domain->tally.gc_cpu_ns, time.on_cpu);
+  domain->tally.gc_unseen_ns = saturating_sum(domain->tally.gc_unseen_ns, time.unknown);
   const auto major = find_phase(life.family, "major");
   if (major && static_cast<std::uint16_t>(*major) == root.phase)
     domain->tally.major_cpu_ns = saturating_sum(domain->tally.major_cpu_ns, time.on_cpu);

@@ -138,8 +138,8 @@ class Screen {
     if (const auto share = figures.gc_share(); share && figures.gc_ns > 0)
       print(head, ", {}{} of the time of {} domains", bound, percent(*share), whose);
     if (figures.cpu_ns && figures.gc_cpu_ns > 0) {
-      print(head, ", {}{} of {} CPU time ({} of {})", bound, Percent{figures.gc_cpu_ns, *figures.cpu_ns}, whose,
-            Duration{figures.gc_cpu_ns}, Duration{*figures.cpu_ns});
+      print(head, ", {}{} of {} CPU time ({} of {})", at_least(figures.gc_cpu_bound()),
+            Percent{figures.gc_cpu_ns, *figures.cpu_ns}, whose, Duration{figures.gc_cpu_ns}, Duration{*figures.cpu_ns});
     }
   }
 

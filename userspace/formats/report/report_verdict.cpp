@@ -158,7 +158,9 @@ class ReportHead {
     const std::string_view phases_bound = at_least(total.phases_bound()),
                            minor_bound = at_least(total.minor_words_bound());
     tile("time in the GC", share ? std::string(phases_bound) + tenths_of_percent(std::round(*share * 1000)) : "unknown",
-         total.known_gc_cpu() ? fmt::format("{} of CPU time", Duration{total.gc_cpu_ns}) : "CPU time unknown");
+         total.known_gc_cpu()
+             ? fmt::format("{}{} of CPU time", at_least(total.gc_cpu_bound()), Duration{total.gc_cpu_ns})
+             : "CPU time unknown");
     utilization();
     heap();
     const ProcessStats* const only = report_.stats.processes.size() == 1 ? &report_.stats.processes.front() : nullptr;

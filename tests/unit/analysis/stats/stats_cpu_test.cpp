@@ -80,6 +80,19 @@ TEST_F(StatsCpuTest, WhereSwitchesWereDroppedNoCpuTimeIsMadeUp) {
   EXPECT_EQ(figures().figures.cpu_ns, 100 + 30 + 50);
 }
 
+TEST_F(StatsCpuTest, CpuTimeOfPausesIsALowerBoundWhereTheirThreadsWereNotSeen) {
+  process(0, ProcessAction::exec);
+  life(100, Lifecycle::ring_start);
+  life(100, Lifecycle::domain_spawn, 1);
+  change(200, stranger(), thread(pid, 0));
+  span(210, 250, "major");
+  EXPECT_EQ(figures().figures.gc_cpu_ns, 40);
+  EXPECT_FALSE(figures().figures.gc_cpu_bound());
+  span(260, 290, "major", 1);
+  EXPECT_EQ(figures().figures.gc_cpu_ns, 40);
+  EXPECT_TRUE(figures().figures.gc_cpu_bound());
+}
+
 TEST_F(StatsCpuTest, AThreadWithoutADomainIsTheProcesss) {
   process(0, ProcessAction::exec);
   life(0, Lifecycle::ring_start);
