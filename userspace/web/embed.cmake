@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# Writes the files of this folder into OUTPUT, as the constants that pages.hpp declares.
+# Writes the files of this folder into OUTPUT, as the constants that embedded_files.hpp declares.
 #
 # usage: cmake -D OUTPUT=FILE -P embed.cmake
-set(code "// SPDX-License-Identifier: MIT\n#include \"web/pages.hpp\"\n\nnamespace rtev::web {\n\n")
+set(code "// SPDX-License-Identifier: MIT\n#include \"web/embedded_files.hpp\"\n\nnamespace rtev::web {\n\n")
 
 # embed(NAME FILE...): the texts of the files in this order.
 function(embed name)

@@ -18,7 +18,7 @@
 #include "base/utc_time.hpp"
 #include "formats/profile/flame_tree.hpp"
 #include "formats/profile/profile_files.hpp"
-#include "web/pages.hpp"
+#include "web/embedded_files.hpp"
 
 namespace rtev {
 namespace {

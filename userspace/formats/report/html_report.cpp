@@ -6,7 +6,7 @@
 #include "base/base64.hpp"
 #include "base/html_text.hpp"
 #include "formats/output/gzip_output.hpp"
-#include "web/pages.hpp"
+#include "web/embedded_files.hpp"
 
 namespace rtev {
 namespace {

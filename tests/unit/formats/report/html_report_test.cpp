@@ -19,7 +19,7 @@
 #include "formats/output/output.hpp"
 #include "support/html_report_data.hpp"
 #include "unit/analysis/html_report/html_report_stream.hpp"
-#include "web/pages.hpp"
+#include "web/embedded_files.hpp"
 
 namespace rtev::test {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The style, scripts and HTML of pages. They are files of this folder, which embed.cmake puts into the program.
+// Style, scripts and HTML of the HTML files that the tool writes: files of this folder, which embed.cmake puts into the
+// program.
 #pragma once
 
 #include <string_view>
