@@ -30,7 +30,7 @@ void complete(Image& image, const rtev_lifecycle& record) {
   image.comm = comm_of(record);
 }
 
-Image image_of(LifecycleEvent& event) {
+Image image_of(ResolvedRecord& event) {
   Image image = std::move(event.image);
   complete(image, event.record);
   return image;
@@ -120,7 +120,7 @@ void Discovery::add_found(HostScan::Found found, std::uint64_t time_ns) {
   track(*process);
 }
 
-void Discovery::take(LifecycleEvent event) {
+void Discovery::take(ResolvedRecord event) {
   const rtev_lifecycle& record = event.record;
   last_record_ns_ = std::max<std::uint64_t>(last_record_ns_, record.time_ns);
   if (record.type == RTEV_EXEC || record.type == RTEV_EXIT)
@@ -143,7 +143,7 @@ void Discovery::take(LifecycleEvent event) {
   }
 }
 
-void Discovery::on_exec(LifecycleEvent& event) {
+void Discovery::on_exec(ResolvedRecord& event) {
   const rtev_lifecycle& record = event.record;
   const auto pid = static_cast<std::int32_t>(record.tgid);
   std::uint32_t generation = 0;
@@ -227,7 +227,7 @@ void Discovery::on_exit(const rtev_lifecycle& record) {
     end(pid, record.time_ns, static_cast<std::int64_t>(record.detail), record.max_rss_pages);
 }
 
-void Discovery::on_ring(LifecycleEvent& event) {
+void Discovery::on_ring(ResolvedRecord& event) {
   const rtev_lifecycle& record = event.record;
   const auto pid = static_cast<std::int32_t>(record.tgid);
   Origin origin{

@@ -36,7 +36,7 @@ class Discovery {
   /// True until all processes have been looked at, and tick() has taken all that was found.
   bool is_scanning() const { return scan_.is_active(); }
   /// Takes one lifecycle record, in the order of the records.
-  void take(LifecycleEvent event);
+  void take(ResolvedRecord event);
   /// Continues with what scans found, with processes whose binaries have been inspected, and with pending rings. All
   /// records from before `records_complete_until_ns` have been taken; 0: not known. If some wait for their look-up, the
   /// first of them was read at `records_wait_since_ns`.
@@ -78,10 +78,10 @@ class Discovery {
   void add_found(HostScan::Found found, std::uint64_t time_ns);
   /// False for what the first scan found: it is older than the session.
   bool is_new(std::uint64_t found_ns) const { return found_ns > first_scan_end_ns_; }
-  void on_exec(LifecycleEvent& event);
+  void on_exec(ResolvedRecord& event);
   void on_fork(const rtev_lifecycle& record);
   void on_exit(const rtev_lifecycle& record);
-  void on_ring(LifecycleEvent& event);
+  void on_ring(ResolvedRecord& event);
   void on_probe(const rtev_lifecycle& record);
   void on_paused(const rtev_lifecycle& record);
   void take_inspected();

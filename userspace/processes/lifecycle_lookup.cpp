@@ -31,9 +31,9 @@ std::string_view comm_of(const rtev_lifecycle& record) {
   return bytes.substr(0, bytes.find('\0'));
 }
 
-void mark_ended_images(std::span<LifecycleEvent> events) {
+void mark_ended_images(std::span<ResolvedRecord> events) {
   std::set<std::uint32_t> ended;
-  for (LifecycleEvent& event : std::views::reverse(events)) {
+  for (ResolvedRecord& event : std::views::reverse(events)) {
     const rtev_lifecycle& record = event.record;
     if (record.type == RTEV_EXEC || record.type == RTEV_EXIT) ended.insert(record.tgid);
     if (record.type == RTEV_RING) event.image_ended = ended.contains(record.tgid);
@@ -49,7 +49,7 @@ std::optional<AnnouncedRing> announced_ring(const rtev_lifecycle& record, const 
                        .user = record.uid};
 }
 
-std::optional<ProcessQuery> LifecycleLookup::query_for(LifecycleEvent& event, std::span<const std::byte> tail,
+std::optional<ProcessQuery> LifecycleLookup::query_for(ResolvedRecord& event, std::span<const std::byte> tail,
                                                        const Waiting& waiting) {
   const rtev_lifecycle& record = event.record;
   if (record.type == RTEV_RING) {
@@ -75,7 +75,7 @@ bool LifecycleLookup::may_look_for_ring(const rtev_lifecycle& record) {
   return !again && (not_found == not_found_.end() || not_found->second.rings < max_not_found);
 }
 
-void LifecycleLookup::add(LifecycleEvent& event, ProcessView view) {
+void LifecycleLookup::add(ResolvedRecord& event, ProcessView view) {
   event.answered = true;
   // It may run the next program already, whose record is on its way.
   if (event.record.type == RTEV_EXEC && view.stat && std::string_view(view.stat->comm) != comm_of(event.record)) {

@@ -16,7 +16,7 @@
 namespace rtev {
 
 /// A lifecycle record, with what was looked up for it.
-struct LifecycleEvent {
+struct ResolvedRecord {
   rtev_lifecycle record;
   Image image{};                            ///< of exec and ring records
   std::vector<OpenedRing> rings{};          ///< of ring records: the announced one
@@ -32,10 +32,10 @@ struct LifecycleEvent {
 /// The name of the record's process: any bytes.
 std::string_view comm_of(const rtev_lifecycle& record);
 
-/// Sets LifecycleEvent::image_ended, for events in the order of their records. Looking up continues after a record was
+/// Sets ResolvedRecord::image_ended, in the order of the records. Looking up continues after a record was
 /// read, so if the image had ended by then, the record of that follows in the same batch: what was opened for the
 /// ring record may belong to the next image.
-void mark_ended_images(std::span<LifecycleEvent> events);
+void mark_ended_images(std::span<ResolvedRecord> events);
 
 /// The announced ring of a ring record; nothing if its files are not known.
 std::optional<AnnouncedRing> announced_ring(const rtev_lifecycle& record, const RingRecordFiles& files);
@@ -50,9 +50,9 @@ class LifecycleLookup {
   };
   /// What to look up for an event; nothing if its record says all. If many wait, less is opened and kept, so that a
   /// stuck main thread does not use up descriptors and memory.
-  std::optional<ProcessQuery> query_for(LifecycleEvent& event, std::span<const std::byte> tail, const Waiting& waiting);
+  std::optional<ProcessQuery> query_for(ResolvedRecord& event, std::span<const std::byte> tail, const Waiting& waiting);
   /// Adds the answer.
-  void add(LifecycleEvent& event, ProcessView view);
+  void add(ResolvedRecord& event, ProcessView view);
 
  private:
   /// Rings that were not found, in a window of time.

@@ -76,13 +76,13 @@ void LifecycleReader::catch_up() const {
   while (!has_caught_up() && monotonic_ns() < deadline) sleep_ns(catching_up_retry_ns);
 }
 
-std::vector<LifecycleEvent> LifecycleReader::take() {
+std::vector<ResolvedRecord> LifecycleReader::take() {
   event_.clear();
-  std::vector<LifecycleEvent> taken;
+  std::vector<ResolvedRecord> taken;
   {
     const std::lock_guard lock(mutex_);
     taken.swap(events_);
-    for (const LifecycleEvent& event : taken)
+    for (const ResolvedRecord& event : taken)
       if (const auto user = waiting_.find(event.record.uid); --user->second == 0) waiting_.erase(user);
   }
   mark_ended_images(taken);
@@ -139,7 +139,7 @@ bool LifecycleReader::has_room() {
 
 void LifecycleReader::add(const rtev_lifecycle& record, std::span<const std::byte> tail) {
   read_any_ = true;
-  LifecycleEvent event{.record = record};
+  ResolvedRecord event{.record = record};
   event.record.uid = charged_user(record.uid);
   const std::uint32_t user = event.record.uid;
   LifecycleLookup::Waiting waiting{.all = pending_.size()};
@@ -162,7 +162,7 @@ void LifecycleReader::take_answer(std::uint64_t number, ProcessView view) {
   if (pending == pending_.end() || pending->number != number) return;
   pending->waits = false;
   if (view.no_answer) return;
-  LifecycleEvent& event = pending->event;
+  ResolvedRecord& event = pending->event;
   lookup_.add(event, std::move(view));
   if (!event.rings.empty() && event.rings.front().fd)
     records_.ring_opened(static_cast<std::int32_t>(event.record.tgid), event.record.time_ns);
@@ -173,7 +173,7 @@ void LifecycleReader::take_answer(std::uint64_t number, ProcessView view) {
 void LifecycleReader::publish(std::uint64_t now_ns, bool stopped) {
   const std::uint64_t max_wait = max_wait_ns(stopped);
   std::set<std::uint32_t> waiting;
-  std::vector<LifecycleEvent> ready;
+  std::vector<ResolvedRecord> ready;
   std::deque<Pending> rest;
   for (Pending& pending : pending_) {
     const rtev_lifecycle& record = pending.event.record;

@@ -55,7 +55,7 @@ class LifecycleReader {
   /// Waits until that is so, but not for long: rings fill up meanwhile.
   void catch_up() const;
   /// The events since the last call. Those of a process are in the order of their records.
-  std::vector<LifecycleEvent> take();
+  std::vector<ResolvedRecord> take();
   /// Reads the records that wait, then ends the thread, within 0.2 s. take() still works.
   void stop();
 
@@ -63,7 +63,7 @@ class LifecycleReader {
   /// An event whose process is being looked up, or one after it.
   struct Pending {
     std::uint64_t number;  ///< counts events
-    LifecycleEvent event;
+    ResolvedRecord event;
     std::uint64_t read_ns;
     bool waits;  ///< for the answer to its query
   };
@@ -80,7 +80,7 @@ class LifecycleReader {
   EventFd stop_;
   std::atomic<std::uint64_t> busy_since_ = 0;  ///< 0: idle
   std::mutex mutex_;
-  std::vector<LifecycleEvent> events_;
+  std::vector<ResolvedRecord> events_;
   std::map<std::uint32_t, std::size_t> waiting_;  ///< events that were not taken, by user
   // Used by the thread only:
   ProcessQueries& queries_;

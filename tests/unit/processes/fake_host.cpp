@@ -125,8 +125,8 @@ void FakeHost::play(char step, int process) {
     case 'd':
       return records_.pop_back();
     case 'R': {
-      const LifecycleEvent& last = events_.back();
-      LifecycleEvent again{.record = last.record, .files = last.files, .answered = true};
+      const ResolvedRecord& last = events_.back();
+      ResolvedRecord again{.record = last.record, .files = last.files, .answered = true};
       events_.push_back(std::move(again));
       return;
     }
@@ -293,7 +293,7 @@ std::vector<std::byte> FakeHost::ring_record_tail(int process) const {
 bool FakeHost::look_up() {
   if (records_.empty()) return false;
   const Record& record = records_.front();
-  LifecycleEvent event{.record = record.lifecycle};
+  ResolvedRecord event{.record = record.lifecycle};
   if (const auto query = lookup_.query_for(event, record.tail, {.all = events_.size(), .of_user = events_.size()}))
     lookup_.add(event, look_at(procfs_, *query));
   if (!event.rings.empty() && event.rings.front().fd)
@@ -307,10 +307,10 @@ bool FakeHost::look_up() {
 void FakeHost::tick() {
   now_ns_ += 60 * ms;
   tasks_.run(now_ns_);
-  std::vector<LifecycleEvent> events(std::make_move_iterator(events_.begin()), std::make_move_iterator(events_.end()));
+  std::vector<ResolvedRecord> events(std::make_move_iterator(events_.begin()), std::make_move_iterator(events_.end()));
   events_.clear();
   mark_ended_images(events);
-  for (LifecycleEvent& event : events) discovery_->take(std::move(event));
+  for (ResolvedRecord& event : events) discovery_->take(std::move(event));
   queries_.process(now_ns_);
   discovery_->tick(now_ns_, records_.empty() ? now_ns_ : 0);
   poller_.poll(now_ns_, RingPoller::Which::active,

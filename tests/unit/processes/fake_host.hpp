@@ -62,7 +62,7 @@ class FakeHost : private ProcessEvents, private KernelControl {
   /// Looks up the first record that waits, on the lifecycle reader's thread in reality. False if there is none.
   bool look_up();
   /// Events that were looked up and not taken yet.
-  std::deque<LifecycleEvent>& events() { return events_; }
+  std::deque<ResolvedRecord>& events() { return events_; }
   std::uint64_t now_ns() const { return now_ns_; }
   std::size_t records_waiting() const { return records_.size(); }
 
@@ -163,7 +163,7 @@ class FakeHost : private ProcessEvents, private KernelControl {
   std::array<Process, 3> processes_on_host_;
   std::set<std::int32_t> tracked_;  ///< by BPF, which reports forks and exits of these
   std::deque<Record> records_;
-  std::deque<LifecycleEvent> events_;
+  std::deque<ResolvedRecord> events_;
   std::deque<Ring> rings_;
   std::vector<TrueImage> true_images_;
   Registry registry_;

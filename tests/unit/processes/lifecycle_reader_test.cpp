@@ -79,9 +79,9 @@ class LifecycleReaderTest : public testing::Test {
     const std::lock_guard lock(mutex_);
     return records_.size();
   }
-  static std::vector<std::uint64_t> times(const std::vector<LifecycleEvent>& events) {
+  static std::vector<std::uint64_t> times(const std::vector<ResolvedRecord>& events) {
     std::vector<std::uint64_t> times;
-    for (const LifecycleEvent& event : events) times.push_back(event.record.time_ns);
+    for (const ResolvedRecord& event : events) times.push_back(event.record.time_ns);
     return times;
   }
 
@@ -157,7 +157,7 @@ TEST_F(LifecycleReaderTest, RingsOfImagesThatEndInTheSameBatchAreMarked) {
          record(RTEV_EXEC, 8, 5), record(RTEV_RING, 8, 6), record(RTEV_FORK, 9, 7)});
   ASSERT_TRUE(is_readable(reader_.event_fd(), timeout_ms));
   std::vector<std::uint64_t> ended;
-  for (const LifecycleEvent& event : reader_.take()) {
+  for (const ResolvedRecord& event : reader_.take()) {
     if (event.image_ended) ended.push_back(event.record.time_ns);
   }
   EXPECT_THAT(ended, ElementsAre(1, 2)) << "not the ring of the next image, nor that of a process that goes on";
@@ -215,7 +215,7 @@ TEST(LifecycleReaderAlone, AProcessThatDoesNotAnswerHoldsBackItsOwnEventsOnly) {
   const auto take = [&](std::size_t events) {
     while (times.size() < events) {
       ASSERT_TRUE(is_readable(reader.event_fd(), 10'000));
-      for (const LifecycleEvent& event : reader.take()) {
+      for (const ResolvedRecord& event : reader.take()) {
         times.push_back(event.record.time_ns);
         answered.push_back(event.answered);
       }

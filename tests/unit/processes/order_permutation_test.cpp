@@ -200,7 +200,7 @@ TEST_P(AnyOrder, OfRecords) {
       host.play(step);
       host.look_up();
     }
-    std::deque<LifecycleEvent> events;
+    std::deque<ResolvedRecord> events;
     std::string name = GetParam();
     for (const std::size_t position : orders[number]) {
       if (position >= host.events().size()) continue;

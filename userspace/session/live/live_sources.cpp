@@ -350,11 +350,11 @@ void LiveSources::poll_rings(std::uint64_t now_ns) {
 
 /// True if there were records of ring-less probes.
 bool LiveSources::take_lifecycle_events() {
-  std::vector<LifecycleEvent> events = lifecycle_.take();
+  std::vector<ResolvedRecord> events = lifecycle_.take();
   has_news_ = !events.empty();
   // After take(): then all records of the probes of a process whose end is among these events are read.
   const bool any_probed = ringless_ && ringless_->read();
-  for (LifecycleEvent& event : events) {
+  for (ResolvedRecord& event : events) {
     if (ringless_) ringless_->place_until(event.record.time_ns);
     discovery_.take(std::move(event));
   }
