@@ -113,7 +113,7 @@ void IntervalSink::end_interval(std::uint64_t time_ns, const Registry& registry)
   stats_.go_on_until(time_ns);
 
   // What goes on counts as far as it got.
-  analyzer_.threads().each_current(time_ns, [this](const ThreadInterval& interval) { on_thread_interval(interval); });
+  analyzer_.threads().each_current(time_ns, [this](const ThreadInterval& present) { on_thread_interval(present); });
   // At the end of a part of a recording the registry may know of ends that come later: those in the stream count.
   std::unordered_map<std::int32_t, ProcessIndex> newest;
   for (const auto& [index, info] : registry.indexed_processes()) newest[info.pid] = std::max(newest[info.pid], index);
