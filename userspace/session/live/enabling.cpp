@@ -19,6 +19,14 @@ bool may_be_enabled(const ProcessInfo& info) {
           info.ring == RingState::probed);
 }
 
+/// A program that lacked something which may be there later is asked for again after that, and after twice that at each
+/// further time, up to 16 times that: what others take, as clients take descriptors, they give back.
+constexpr std::uint64_t lack_retry_ns = 10'000'000'000;
+constexpr unsigned max_lack_doublings = 4;
+bool may_pass(EnableResult result) {
+  return result == EnableResult::limit || result == EnableResult::space || result == EnableResult::memory;
+}
+
 /// A program whose events are on needs no report that switching them on failed.
 bool is_news(EnableResult result, RingState ring) {
   if (result == EnableResult::nothing_to_do || result == EnableResult::gone) return false;
@@ -37,13 +45,15 @@ void Enabling::add(ProcessIndex process, const Due& due) {
 void Enabling::forget(ProcessIndex process) {
   due_.erase(process);
   asked_.erase(process);
+  if (const auto lack = lacking_.extract(process))
+    left_out_.add(lack.mapped().pid, lack.mapped().exe, lack.mapped().why);
   if (ours_.erase(process) == 0) return;
   for (const auto& [child, due] : due_) {
     if (due.parent == process) ours_.insert(child);
   }
 }
 
-void Enabling::take_answers() {
+void Enabling::take_answers(std::uint64_t now_ns) {
   if (failure_) return;
   auto answers = enabler_.take();
   if (!answers) {
@@ -56,6 +66,14 @@ void Enabling::take_answers() {
     const ProcessInfo& info = registry_.process(answer.id);
     if (answer.is_ours && !info.ended) ours_.insert(answer.id);
     if (!answer.is_correction && !is_news(answer.result, info.ring)) continue;
+    const auto last = lacking_.extract(answer.id);
+    if (may_pass(answer.result) && !info.ended) {
+      const unsigned times = last ? last.mapped().times + 1 : 0;
+      lacking_.insert_or_assign(answer.id, Lack{.pid = answer.pid, .exe = info.exe, .why = answer.why, .times = times});
+      add(answer.id, {.time_ns = now_ns + (lack_retry_ns << std::min(times, max_lack_doublings)), .parent = {}});
+      if (times == 0) report_(answer.id, answer.result);
+      continue;
+    }
     // Whoever came to harm has ended, and the stream may have forgotten it.
     if (!is_good(answer.result)) left_out_.add(answer.pid, info.ended ? answer.comm : info.exe, answer.why);
     if (!info.ended) report_(answer.id, answer.result);
@@ -88,7 +106,9 @@ void Enabling::ask(std::uint64_t now_ns) {
 }
 
 std::string Enabling::failure_text() const {
-  std::string text = left_out_.text();
+  LeftOutPrograms left_out = left_out_;
+  for (const auto& [process, lack] : lacking_) left_out.add(lack.pid, lack.exe, lack.why);
+  std::string text = left_out.text();
   if (asked_.size() == 1)
     text += fmt::format(
         "rtev-bpf: the events of process {} could not be switched on in time: it may have slept, or reached no "

@@ -49,7 +49,7 @@ class Enabling {
   void forget(ProcessIndex process);
 
   /// Takes answers of the enabler process.
-  void take_answers();
+  void take_answers(std::uint64_t now_ns);
   /// Readable (epoll) when there are any.
   int event_fd() const { return enabler_.event_fd; }
 
@@ -64,6 +64,13 @@ class Enabling {
     std::optional<ProcessIndex> parent;  ///< of a forked child
   };
 
+  /// Of a program that is asked for again.
+  struct Lack {
+    std::int32_t pid;
+    std::string exe, why;
+    unsigned times;  ///< that it was asked for again
+  };
+
   void add(ProcessIndex process, const Due& due);
   void ask(std::uint64_t now_ns);
 
@@ -72,7 +79,8 @@ class Enabling {
   Report report_;
   std::map<ProcessIndex, Due> due_;
   std::map<ProcessIndex, std::int32_t> asked_;  ///< pids of those without an answer
-  std::set<ProcessIndex> ours_;                 ///< whose events are on because of this run, and their children
+  std::map<ProcessIndex, Lack> lacking_;
+  std::set<ProcessIndex> ours_;  ///< whose events are on because of this run, and their children
   TimedTask asking_;
   std::optional<Error> failure_;
   LeftOutPrograms left_out_{not_enabled_wording};

@@ -315,7 +315,7 @@ LiveSources::Collected LiveSources::collect() {
   discovery_.tick(now, records_complete_until, records_wait_since);
   finish_ended(now);
   kernel_.collect_saved_rings();
-  if (enabling_) enabling_->take_answers();
+  if (enabling_) enabling_->take_answers(monotonic_ns());
   take_enabled_by_others();
   if (ringless_) ringless_->tick({.now_ns = now, .records_taken_until_ns = taken_until});
   sched_.stage(monotonic_ns(), stream_.output.room(Timeline::no_user, longest_staged_ns()));

@@ -33,10 +33,11 @@ class EnablingTest : public testing::Test {
   }
   void answer(ProcessIndex process, EnableResult result) {
     answers_.push_back({.pid = registry_.process(process).pid, .id = process, .result = result, .is_ours = true});
-    enabling_.take_answers();
+    enabling_.take_answers(now_ns_);
   }
   /// Runs what is due at this time. Returns the processes that were asked for.
   std::vector<ProcessIndex> asked_at(std::uint64_t now_ns) {
+    now_ns_ = now_ns;
     tasks_.run(now_ns);
     std::vector<ProcessIndex> asked;
     for (const EnableRequest& request : std::exchange(requests_, {})) asked.push_back(request.id);
@@ -44,6 +45,7 @@ class EnablingTest : public testing::Test {
   }
 
   std::int32_t last_pid_ = 1000;
+  std::uint64_t now_ns_ = start;
   Registry registry_;
   TimedTasks tasks_;
   bool is_busy_ = false, is_gone_ = false;
@@ -121,11 +123,35 @@ TEST_F(EnablingTest, AsksAgainSoonIfTheEnablerIsBusy) {
   EXPECT_THAT(tasks_.next_due_ns(), Eq(std::nullopt));
 }
 
+/// Else who takes all descriptors of a server for a moment would keep its events off for the whole run.
+TEST_F(EnablingTest, WhatAProgramLacksMayBeThereLater) {
+  constexpr std::uint64_t retry = 10'000 * ms;
+  const ProcessIndex program = add_process();
+  enabling_.consider(program, start);
+  EXPECT_THAT(asked_at(start), ElementsAre(program));
+  answer(program, EnableResult::limit);
+  EXPECT_THAT(enabling_.failure_text(), testing::HasSubstr("1 process could not"));
+  EXPECT_THAT(asked_at(start + retry - 1), IsEmpty());
+  EXPECT_THAT(asked_at(start + retry), ElementsAre(program));
+  answer(program, EnableResult::space);
+  EXPECT_THAT(asked_at(start + 3 * retry - 1), IsEmpty()) << "twice as long";
+  EXPECT_THAT(asked_at(start + 3 * retry), ElementsAre(program));
+  answer(program, EnableResult::done);
+  EXPECT_EQ(enabling_.failure_text(), "");
+  EXPECT_THAT(reports_, ElementsAre(std::pair(program, EnableResult::limit), std::pair(program, EnableResult::done)))
+      << "what is lacking is said once";
+  answer(program, EnableResult::limit);
+  end(program);
+  EXPECT_THAT(asked_at(start + 100 * retry), IsEmpty());
+  EXPECT_THAT(enabling_.failure_text(), testing::HasSubstr("1 process could not"))
+      << "of a program that has ended, too";
+}
+
 TEST_F(EnablingTest, AsksForNothingOnceTheEnablerIsGone) {
   const ProcessIndex program = add_process();
   enabling_.consider(program, start);
   is_gone_ = true;
-  enabling_.take_answers();
+  enabling_.take_answers(now_ns_);
   EXPECT_TRUE(enabling_.has_failed());
   EXPECT_THAT(asked_at(start), IsEmpty());
   enabling_.consider(program, start);
