@@ -18,7 +18,8 @@ struct walk {
   __u64 pages_left;             /* of those below it */
 };
 
-/* Memory that the kernel reclaims when a group is full: page cache, and slabs such as unused dentries and inodes. */
+/* Memory that the kernel reclaims when a group is full: page cache, and slabs such as unused dentries and inodes. Of
+ * these a quarter: how many are in use, as those of files of a tmpfs are, is not counted. */
 static __always_inline __u64 reclaimable_pages(struct page_counter* counter) {
   struct mem_cgroup* group = (void*)counter - bpf_core_field_offset(struct mem_cgroup, memory);
   struct memcg_vmstats* counts = BPF_CORE_READ(group, vmstats);
@@ -27,7 +28,7 @@ static __always_inline __u64 reclaimable_pages(struct page_counter* counter) {
   bpf_core_read(&inactive, sizeof(inactive), &counts->state[INACTIVE_FILE]);
   bpf_core_read(&active, sizeof(active), &counts->state[ACTIVE_FILE]);
   bpf_core_read(&slab, sizeof(slab), &counts->state[SLAB_RECLAIMABLE]);
-  return (inactive > 0 ? inactive : 0) + (active > 0 ? active : 0) + (slab > 0 ? slab >> page_shift : 0);
+  return (inactive > 0 ? inactive : 0) + (active > 0 ? active : 0) + (slab > 0 ? slab >> page_shift >> 2 : 0);
 }
 
 static long go_up(__u32 depth, struct walk* walk) {
