@@ -2,6 +2,7 @@
 #include "agent/network_process.hpp"
 
 #include <event2/event.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #include <memory>
 
 #include "agent/metrics_http.hpp"
+#include "base/capabilities.hpp"
 #include "base/child_end.hpp"
 #include "base/restarts.hpp"
 #include "helper/channel.hpp"
@@ -63,6 +65,9 @@ void limit(int resource, rlim_t most) {
 [[noreturn]] void supervise(int channel, NetworkOptions options) {
   ::setsid();
   ::prctl(PR_SET_NAME, "rtev-network");
+  // What confine_network_process() needs. It is forked again, so nothing more may be left.
+  keep_capabilities({CAP_SETUID, CAP_SETGID});
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP})
     ::signal(signal, SIG_IGN);
   // The first message says that it may begin; none comes if the tracer ends before.

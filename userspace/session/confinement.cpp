@@ -176,8 +176,11 @@ std::string describe_confinement(bool uprobe_multi) {
       "  rtev-helper  runs as {}, with CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE\n"
       "               (the process that starts its workers also holds CAP_SYS_NICE and CAP_NET_ADMIN;\n"
       "               those that attach BPF programs run as {}, with {})\n"
+      "               (those that only close files and probes have no capability)\n"
       "  rtev-enabler (only with --enable) runs as {}, with what rtev-helper has and CAP_BPF, CAP_PERFMON,\n"
-      "               CAP_SETUID, CAP_SETGID\n"
+      "               CAP_SETUID, CAP_SETGID, CAP_DAC_OVERRIDE; its rtev-guardian with CAP_SYS_PTRACE\n"
+      "  rtev-network (only of the agent) runs as nobody, with no capability; the process that starts it anew\n"
+      "               holds CAP_SETUID and CAP_SETGID\n"
       "While it reads a recording or a ring (dump, convert, -i):\n"
       "{}",
       describe(tracer_capabilities()), escaped(name_of_user(::geteuid())), escaped(name_of_user(calling_user())),
