@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/subordinate_users.hpp"
 #include "enable/bounded_task.hpp"
+#include "enable/ring_directories.hpp"
 #include "enable/ring_removal.hpp"
 #include "enable/user_turns.hpp"
 
@@ -112,19 +113,6 @@ Checked<void> prepare(const Procfs& procfs, const Target& target, const Requirem
   if (!ring) return std::unexpected(std::move(ring.error()));
   made.emplace(std::move(*ring));
   return {};
-}
-
-/// Has the runtime make its ring in the directory with this text; 0: it goes there by itself. False if its variable
-/// names another directory by now, or cannot be written.
-bool lead_to_directory(const Target& target, std::uint64_t text) {
-  if (text == 0) return true;
-  const std::uint64_t variable = target.place(target.runtime.start_sites.directory);
-  const auto present = target.memory().word(variable);
-  if (!present || *present == text) return present.has_value();
-  // As check_requirements() saw it: no directory, or an empty name.
-  constexpr std::size_t max_bytes = 1;
-  const bool is_free = *present == 0 || target.memory().text(*present, max_bytes) == std::string();
-  return is_free && target.memory().write_word(variable, text);
 }
 
 /// The hook of an entry that is of this very program, as it is now.
@@ -247,14 +235,13 @@ Checked<Started> start_events(const Procfs& procfs, const Target& target, std::u
   // What was checked before is what is written to now: the same process, program, user and mappings.
   auto same = target.check_unchanged(procfs);
   if (same && !has_spare_files(target.process))
-    same =
-        refuse(EnableResult::limit, "it may open too few files (RLIMIT_NOFILE)", "raise its limit: prlimit --nofile");
+    same = refuse(EnableResult::limit, "it may open too few files (RLIMIT_NOFILE)", files_hint);
   Started started = Started::no;
   if (same && domain_state_of(target, thread_pointer) == state) {
     // Nothing sets it back: the runtime, or that of a child, may be about to make a ring at any later time, and would
     // make it where the program works then.
-    if (lead_to_directory(target, requirements.directory_text) &&
-        target.memory().write_word(hook->address, hook->replacement))
+    const bool is_led = !requirements.is_led || lead_to_directory(target, requirements.directory.path);
+    if (is_led && target.memory().write_word(hook->address, hook->replacement))
       started = wait_for_events(target, *state, monotonic_ns() + window_ns);
     put_back(target.memory(), *hook);
     withdraw_request(target.memory(), *hook);

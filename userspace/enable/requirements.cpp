@@ -130,7 +130,7 @@ std::string lacks_space(const RingPlace& place, std::uint64_t bytes) {
 
 /// A directory for the ring, and what was found there.
 struct LookedAt {
-  RingDirectory directory{};
+  std::string directory{};
   std::expected<RingPlace, NoAnswer> place = std::unexpected(NoAnswer::late);
 
   bool is_usable(std::uint64_t bytes) const {
@@ -140,18 +140,18 @@ struct LookedAt {
 
 /// The first directory that can be used, or else the first one. Nothing if the program has no path of one. Each that
 /// does not answer costs a second: after the second of these no more are looked at.
-std::optional<LookedAt> choose(const HeldProcess& process, const std::vector<RingDirectory>& directories,
+std::optional<LookedAt> choose(const HeldProcess& process, const std::vector<std::string>& directories,
                                bool may_be_readable, std::uint64_t bytes, std::set<std::string>& silent) {
   constexpr int max_silent = 2;
   int unanswered = 0;
   std::optional<LookedAt> first;
-  for (const RingDirectory& directory : directories) {
+  for (const std::string& directory : directories) {
     if (unanswered == max_silent) break;
     LookedAt here{.directory = directory};
-    if (!silent.contains(directory.path)) {
-      here.place = look_at_ring_place(process, {.path = directory.path, .may_be_readable = may_be_readable});
+    if (!silent.contains(directory)) {
+      here.place = look_at_ring_place(process, {.path = directory, .may_be_readable = may_be_readable});
       if (!here.place && here.place.error() == NoAnswer::late) {
-        silent.insert(directory.path);
+        silent.insert(directory);
         ++unanswered;
       }
     }
@@ -226,7 +226,6 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
   const bool is_free = status.tracer_pid == 0;
   list.add(EnableResult::debugged, "debugger", is_free, is_free ? "none" : "one is attached", "detach the debugger");
 
-  const std::string confined_hint = "if its rules allow it to make files there, use --allow-confined";
   list.add(EnableResult::seccomp, "filter of system calls", status.seccomp == 0 || allowed.confined,
            status.seccomp == 0 ? "none" : "it has one (seccomp)", confined_hint);
   const std::string profile = security_profile(process);
@@ -241,11 +240,14 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
   const auto [bytes, parts] = ring_size(target, status.threads);
   // The second one says whether the first one is final: see Target::is_initialised().
   const bool can_be_led = target.runtime.start_sites.directory != 0 && target.runtime.start_sites.ring_words != 0;
-  std::vector<RingDirectory> directories;
+  std::vector<std::string> directories;
   if (!path->empty())
-    directories.push_back({.path = *path});
+    directories.push_back(*path);
   else if (can_be_led)
     directories = ring_directories(target);
+  const std::size_t room = room_for_directory(target);
+  const bool has_room =
+      !path->empty() || std::erase_if(directories, [room](const std::string& one) { return one.size() >= room; }) == 0;
   const bool is_absolute = path->empty() || path->starts_with('/');
   const bool may_be_readable = !path->empty() || allowed.readable;
   const auto chosen = is_absolute ? choose(process, directories, may_be_readable, bytes, silent) : std::nullopt;
@@ -256,12 +258,15 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
   }
   Requirements requirements{.parts = parts};
   if (chosen) {
-    requirements.directory = {.path = chosen->directory.path, .may_be_readable = may_be_readable};
-    requirements.directory_text = chosen->directory.text;
-    add_place(list, chosen->place, chosen->directory.path, bytes);
+    requirements.directory = {.path = chosen->directory, .may_be_readable = may_be_readable};
+    requirements.is_led = path->empty();
+    add_place(list, chosen->place, chosen->directory, bytes);
   } else {
     list.add(EnableResult::directory, "directory of the ring", false,
-             is_absolute ? "it has no absolute path of a directory" : *path + " is a relative path", directory_hint);
+             !is_absolute ? *path + " is a relative path"
+             : !has_room  ? "its memory has no room for the path of one"
+                          : "it has no absolute path of a directory",
+             directory_hint);
   }
 
   list.add(EnableResult::limit, "largest file (RLIMIT_FSIZE)", limits.file_bytes >= bytes, megabytes(limits.file_bytes),
@@ -272,7 +277,7 @@ Requirements check_requirements(const Target& target, const Allowed& allowed, st
            "raise its limit: prlimit --as");
   const std::uint64_t files = open_files(process);
   list.add(EnableResult::limit, "open files (RLIMIT_NOFILE)", has_spare_files(files, limits.open_files),
-           fmt::format("{} of {}", files, limits.open_files), "raise its limit: prlimit --nofile");
+           fmt::format("{} of {}", files, limits.open_files), files_hint);
   // What lies on a disk can leave memory again.
   const std::uint64_t memory_needed = place != nullptr && place->is_memory ? bytes + spare_bytes : spare_bytes;
   list.add(EnableResult::memory, "memory of its control group", memory_left.value_or(UINT64_MAX) >= memory_needed,

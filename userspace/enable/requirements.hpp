@@ -22,6 +22,10 @@ struct Requirement {
   std::string hint{};   ///< what the user can do; empty if it is met
 };
 
+/// What one can do about a filter of system calls or a security profile, and about a limit of open files.
+inline constexpr const char* confined_hint = "if its rules allow it to make files there, use --allow-confined";
+inline constexpr const char* files_hint = "raise its limit: prlimit --nofile";
+
 /// Requirement::what of the one that no file has the ring's name.
 inline constexpr const char* free_name = "name of the ring";
 
@@ -29,8 +33,7 @@ struct Requirements {
   std::vector<Requirement> list{};
   /// Where the ring is to be made: an absolute path, as the runtime has it.
   RingPath directory{};
-  /// The address of the text of `directory`, if the runtime is to be led there; 0: it goes there by itself.
-  std::uint64_t directory_text = 0;
+  bool is_led = false;  ///< the runtime goes there only if it is led there: see lead_to_directory()
 
   RingParts parts{};  ///< of its file
 
@@ -55,7 +58,8 @@ Checked<void> check_ring_size(const Target& target);
 ///
 /// A program without OCAML_RUNTIME_EVENTS_DIR would make its ring, and its children theirs, in the directory that it
 /// works in at that moment: it may go to one where another user has put a link of the ring's name, and would write to
-/// what that leads to. So the runtime is led to the directory of a variable like HOME, and stays led.
+/// what that leads to. So the runtime is led to the directory of a variable like HOME, and stays led: see
+/// lead_to_directory().
 /// `memory_left`: see kernel::GroupMemory::left(). `silent`: directories that did not answer; they are not looked at
 /// again, and more are added.
 Requirements check_requirements(const Target& target, const Allowed& allowed, std::optional<std::uint64_t> memory_left,

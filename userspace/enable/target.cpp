@@ -146,18 +146,19 @@ Checked<Mapping> check_places(const Procfs& procfs, const Target& target) {
                              target.flags().enabled,
                              target.flags().paused,
                              target.place(sites.blocking_hook),
-                             target.place(sites.directory)};
+                             target.place(sites.directory),
+                             target.spare().begin};
   const Mappings mappings(procfs, target.process.pid(), addresses);
   const auto offset = start_file_offset(target.runtime);
   const Mapping* const code = offset ? mappings.code(target.start_function(), *offset) : nullptr;
   const Mapping* const hook = mappings.find(target.hook());
   const bool same_file = code != nullptr && hook != nullptr && hook->inode == code->inode &&
                          hook->device == code->device && hook->path == code->path;
-  const std::uint64_t directory = target.place(sites.directory);
-  const bool variables = mappings.is_variable(target.hook()) && mappings.is_variable(target.flags().enabled) &&
-                         mappings.is_variable(target.flags().paused) &&
-                         mappings.is_variable(target.place(sites.blocking_hook)) &&
-                         (directory == 0 || mappings.is_variable(directory));
+  const std::uint64_t directory = target.place(sites.directory), spare = target.spare().begin;
+  const bool variables =
+      mappings.is_variable(target.hook()) && mappings.is_variable(target.flags().enabled) &&
+      mappings.is_variable(target.flags().paused) && mappings.is_variable(target.place(sites.blocking_hook)) &&
+      (directory == 0 || mappings.is_variable(directory)) && (spare == 0 || mappings.is_variable(spare));
   if (!same_file || !variables)
     return refuse(EnableResult::unexpected_value, "its runtime is not mapped as its file says");
   // Kept for every program that is waited for.
@@ -203,6 +204,12 @@ bool is_domain_state(const Target& target, std::uint64_t state, std::optional<st
 }
 
 }  // namespace
+
+CodeRange Target::spare() const {
+  const auto [begin, end] = runtime.start_sites.spare;
+  const std::uint64_t first = (begin + word_bytes - 1) / word_bytes * word_bytes, last = end / word_bytes * word_bytes;
+  return first < last ? CodeRange{.begin = place(first), .end = place(last)} : CodeRange{};
+}
 
 bool Target::is_initialised() const {
   // Set after runtime_events_path, in all versions. An int, which need not be aligned to a word.

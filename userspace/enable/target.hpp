@@ -38,6 +38,9 @@ struct Target {
   /// Of a function of the runtime or of its variables; 0 for 0.
   std::uint64_t place(std::uint64_t link_address) const { return link_address == 0 ? 0 : link_address + bias; }
 
+  /// The whole words of StartSites::spare; begin is 0 if there are none.
+  CodeRange spare() const;
+
   const ProcessMemory& memory() const { return process.memory(); }
   UsersProgram users_program() const { return {.file = file, .user = charged_user(process.credentials().user)}; }
 

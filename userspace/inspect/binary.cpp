@@ -2,6 +2,7 @@
 #include "inspect/binary.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -337,7 +338,25 @@ StackSites stack_sites(const ElfFile& file, const Symbols& symbols, const Runtim
   return sites;
 }
 
-StartSites start_sites(const ElfFile& file, const Symbols& symbols) {
+/// Whether the dynamic linker leaves alone what a program does not use of its pages: that of musl gives it to malloc().
+bool keeps_spare_memory(ElfFile& file) {
+  const bool is_static = file.is_program() && file.segment(PT_INTERP) == nullptr;
+  return is_static || !file.needed_libraries("libc.so.6").empty();
+}
+
+CodeRange spare_memory(ElfFile& file) {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  std::uint64_t begin = 0, end = 0;
+  for (const Elf64_Phdr& segment : file.segments()) {
+    if (segment.p_type != PT_LOAD || segment.p_memsz > UINT64_MAX - page - segment.p_vaddr) continue;
+    if (segment.p_vaddr + segment.p_memsz <= begin) continue;
+    begin = segment.p_vaddr + segment.p_memsz;
+    end = (segment.p_flags & PF_W) != 0 ? (begin + page - 1) / page * page : begin;
+  }
+  return keeps_spare_memory(file) ? CodeRange{.begin = begin, .end = end} : CodeRange{};
+}
+
+StartSites start_sites(ElfFile& file, const Symbols& symbols) {
   const auto address = [&](Name name) {
     const Elf64_Sym* const symbol = symbols.find(name);
     return symbol != nullptr ? symbol->st_value : 0;
@@ -349,6 +368,7 @@ StartSites start_sites(const ElfFile& file, const Symbols& symbols) {
           .start = code_range(file, symbols.find("caml_runtime_events_start")),
           .enabled_flag = address("runtime_events_enabled"),
           .directory = address("runtime_events_path"),
+          .spare = spare_memory(file),
           .ring_words = address("ring_size_words"),
           .layout = domain_layout(symbols)};
 }

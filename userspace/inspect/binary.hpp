@@ -39,7 +39,9 @@ struct StartSites {
   CodeRange start;                  ///< caml_runtime_events_start
   std::uint64_t enabled_flag = 0;   ///< runtime_events_enabled, a word
   std::uint64_t directory = 0;      ///< runtime_events_path, a pointer to a text
-  std::uint64_t ring_words = 0;     ///< ring_size_words, an int
+  /// What is left of the last page of its variables, which nothing uses; empty if something may.
+  CodeRange spare{};
+  std::uint64_t ring_words = 0;  ///< ring_size_words, an int
   /// As the assembly code of a native runtime has it, which leaves a symbol for each field.
   std::optional<DomainLayout> layout{};
 };

@@ -71,6 +71,7 @@ class RequirementsTest : public ::testing::Test {
     if (!held) return {};
     Target target{.process = std::move(*held)};
     if (can_be_led_) target.runtime.start_sites.directory = reinterpret_cast<std::uint64_t>(&directory_);
+    target.runtime.start_sites.spare = {.begin = 8, .end = 8 + room_};
     if (knows_ring_words_) target.runtime.start_sites.ring_words = reinterpret_cast<std::uint64_t>(&words_);
     child.go_on();
     return check_requirements(target, {.confined = allow_confined, .readable = allow_readable_}, memory_left_, silent_);
@@ -92,6 +93,7 @@ class RequirementsTest : public ::testing::Test {
   fs::path ring_;
   std::string text_;
   alignas(8) std::uint64_t directory_ = 0;
+  std::uint64_t room_ = 128;
   bool can_be_led_ = true, knows_ring_words_ = true, allow_readable_ = false;
   std::optional<std::uint64_t> memory_left_ = UINT64_MAX;
   std::set<std::string> silent_;
@@ -142,7 +144,7 @@ TEST_F(RequirementsTest, AreInTheDirectoryThatTheProgramNames) {
   const Requirements found = check();
   EXPECT_EQ(found.missing(), nullptr);
   EXPECT_EQ(found.directory.path, named);
-  EXPECT_EQ(found.directory_text, 0u) << "it goes there by itself";
+  EXPECT_FALSE(found.is_led) << "it goes there by itself";
   own(named, attacker, 0755);
   expect_missing(check(), EnableResult::directory, "belongs to user 54321");
   fs::remove(named);
@@ -281,7 +283,7 @@ TEST_F(LedTest, ToTheFirstDirectoryThatCanBeUsed) {
   const Requirements home = led_by(variable("TMPDIR", "second") + variable("HOME", "home"));
   EXPECT_EQ(home.missing(), nullptr);
   EXPECT_EQ(home.directory.path, dir_ / "home");
-  EXPECT_NE(home.directory_text, 0u);
+  EXPECT_TRUE(home.is_led);
   const Requirements second = led_by(variable("HOME", "others") + variable("TMPDIR", "second"));
   EXPECT_EQ(second.missing(), nullptr);
   EXPECT_EQ(second.directory.path, dir_ / "second");
@@ -293,6 +295,13 @@ TEST_F(LedTest, NotToOneThatOthersMayReadUnlessThatIsAllowed) {
   expect_missing(led_by(variable("HOME", "home")), EnableResult::directory, "others may read or search it");
   allow_readable_ = true;
   EXPECT_EQ(led_by(variable("HOME", "home")).missing(), nullptr);
+}
+
+TEST_F(LedTest, OnlyWhereItsPathHasRoom) {
+  room_ = (dir_ / "home").native().size() / 8 * 8;
+  expect_missing(led_by(variable("HOME", "home")), EnableResult::directory, "no room for the path");
+  room_ += 8;
+  EXPECT_EQ(led_by(variable("HOME", "home")).missing(), nullptr) << "with the zero behind it";
 }
 
 TEST_F(LedTest, NotToOneThatDidNotAnswer) {

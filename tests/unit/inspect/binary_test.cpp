@@ -246,6 +246,31 @@ TEST(Binary, AProgramThatEmbedsARuntimeNeedsNoLibrary) {
   EXPECT_EQ(runtime->version, "5.3");
 }
 
+/// The dynamic linker of musl gives the end of a page to malloc(3).
+TEST(Binary, TheRestOfTheLastPageIsSpareUnlessTheDynamicLinkerUsesIt) {
+  const auto spare = [](bool is_static, std::vector<std::string> libraries, std::size_t bytes,
+                        bool is_writable = true) {
+    ElfShape shape = program(3);
+    shape.interpreter = !is_static;
+    shape.pie_flag = is_static;
+    shape.needed = std::move(libraries);
+    shape.rodata = std::string(bytes, '\0');
+    shape.is_writable = is_writable;
+    const CodeRange found = inspect(shape)->start_sites.spare;
+    return std::pair(found.begin, found.end);
+  };
+  const std::pair<std::uint64_t, std::uint64_t> rest{0x4123, 0x5000};
+  EXPECT_EQ(spare(true, {}, 0x123), rest);
+  EXPECT_EQ(spare(false, {"libm.so.6", "libc.so.6"}, 0x123), rest);
+  for (const char* name : {"libc.so", "libc.musl-x86_64.so.1"}) {
+    const auto [begin, end] = spare(false, {name}, 0x123);
+    EXPECT_EQ(begin, end) << name;
+  }
+  const auto full = spare(true, {}, 0x1000), constants = spare(true, {}, 0x123, false);
+  EXPECT_EQ(full.first, full.second);
+  EXPECT_EQ(constants.first, constants.second);
+}
+
 TEST(Binary, FindsTheFlagOfPausedEvents) {
   EXPECT_EQ(inspect(program(3))->paused_flag, 0x7100u);
 }
