@@ -4,6 +4,9 @@
 #include "arch.bpf.h"
 #include "maps.bpf.h"
 
+#define RLIMIT_NOFILE 7  /* asm-generic/resource.h */
+#define VM_LOCKED 0x2000 /* linux/mm.h */
+
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, RTEV_MAX_WANTED);
@@ -57,15 +60,33 @@ static __always_inline bool write(struct task_struct* task, __u64 now, __u32 sig
   record->signal = signal;
   record->dumpable = is_dumpable(task);
   record->changed = changed;
-  record->padding = 0;
+  record->locks = (BPF_CORE_READ(task, mm, def_flags) & VM_LOCKED) != 0;
   bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
   return true;
+}
+
+/* Whether the process runs in the memory of another one: after vfork(2), as posix_spawn(3) does it, until it executes
+ * its program. */
+static __always_inline bool shares_memory(struct task_struct* task) {
+  if (BPF_CORE_READ(task, vfork_done)) return true;
+  if (!bpf_core_field_exists(struct mm_struct, owner)) return false;
+  struct task_struct* owner = BPF_CORE_READ(task, mm, owner);
+  return owner && BPF_CORE_READ(owner, tgid) != task->tgid;
+}
+
+/* Whether it can open few files more; children that it forks open one. Files below `next_fd` are open. */
+static __always_inline bool lacks_files(struct task_struct* task) {
+  const __u64 fewest = 8, most = 128;
+  __u64 limit = BPF_CORE_READ(task, signal, rlim[RLIMIT_NOFILE].rlim_cur), spare = limit / 16;
+  if (spare < fewest) spare = fewest;
+  if (spare > most) spare = most;
+  return BPF_CORE_READ(task, files, next_fd) + spare > limit;
 }
 
 /* Reports a process once: its entry goes with the report. */
 static __always_inline void report_change(struct task_struct* task, __u32 tgid) {
   struct rtev_watched* process = bpf_map_lookup_elem(&watched, &tgid);
-  if (!process) return;
+  if (!process || shares_memory(task)) return;
   const __u64 root = (__u64)BPF_CORE_READ(task, fs, root.dentry), mount = (__u64)BPF_CORE_READ(task, fs, root.mnt),
               mounts = (__u64)BPF_CORE_READ(task, nsproxy, mnt_ns);
   if (!root || !mount || !mounts) return; /* it is about to end */
@@ -80,6 +101,10 @@ static __always_inline void report_change(struct task_struct* task, __u32 tgid) 
     changed = RTEV_CHANGED_MOUNTS;
   else if (process->root != root || process->mount != mount)
     changed = RTEV_CHANGED_ROOT;
+  else if (!process->may_filter && BPF_CORE_READ(task, seccomp.mode))
+    changed = RTEV_CHANGED_FILTER;
+  else if (lacks_files(task))
+    changed = RTEV_CHANGED_FILES;
   if (changed && write(task, bpf_ktime_get_ns(), 0, changed)) bpf_map_delete_elem(&watched, &tgid);
 }
 
@@ -88,7 +113,7 @@ static __always_inline void report(struct task_struct* task) {
   if (!tgid || !task->mm) return; /* it is about to end */
   report_change(task, tgid);
   struct rtev_wanted* process = bpf_map_lookup_elem(&wanted, &tgid);
-  if (!process) return;
+  if (!process || shares_memory(task)) return; /* what is written would be in the other process */
   __u64 now = bpf_ktime_get_ns(), not_before_ns = process->not_before_ns;
   /* The exchange lets one of several cpus report. */
   if (now < not_before_ns || __sync_val_compare_and_swap(&process->not_before_ns, not_before_ns,

@@ -325,7 +325,7 @@ enum rtev_stat {
 /* ---- Switching events on ---- */
 
 #define RTEV_MAX_WANTED 4096  /* processes whose events are to be switched on */
-#define RTEV_MAX_WATCHED 4096 /* processes that are reported when their user, root directory or mounts change */
+#define RTEV_MAX_WATCHED 8192 /* processes whose events are on, and that are reported when one of RTEV_CHANGED_... is so */
 #define RTEV_RUNNING_INTERVAL_NS 1000000 /* between two records of a process */
 
 /* The value of the map "wanted", by tgid. */
@@ -335,8 +335,8 @@ struct rtev_wanted {
 
 /* The value of the map "watched", by tgid. */
 struct rtev_watched {
-  __u32 user; /* effective */
-  __u32 padding;
+  __u32 user;       /* effective */
+  __u32 may_filter; /* 1: RTEV_CHANGED_FILTER is not reported */
   /* As they were when BPF first saw the process; 0: it has not yet. */
   __u64 root;   /* its root directory */
   __u64 mount;  /* that this is of */
@@ -346,9 +346,11 @@ struct rtev_watched {
 #define RTEV_CHANGED_USER 1
 #define RTEV_CHANGED_ROOT 2
 #define RTEV_CHANGED_MOUNTS 3
+#define RTEV_CHANGED_FILTER 4 /* of system calls: it has one now */
+#define RTEV_CHANGED_FILES 5  /* few more can be opened */
 
 /* A thread of a wanted process enters a cpu, was interrupted on it, or dies by a signal; or one of a watched process
- * has another user or root directory. */
+ * has changed. */
 struct rtev_running {
   __u64 time_ns;    /* CLOCK_MONOTONIC */
   __u64 start_time; /* of the process: ns of CLOCK_BOOTTIME */
@@ -358,7 +360,7 @@ struct rtev_running {
   __u32 signal;   /* that it dies by, or 0 */
   __u32 dumpable; /* 1: its user may read its memory */
   __u32 changed;  /* RTEV_CHANGED_..., or 0 */
-  __u32 padding;
+  __u32 locks;    /* 1: what it maps is locked in memory, see mlockall(2) */
 };
 
 /* What memory.bpf.c says of a process. */

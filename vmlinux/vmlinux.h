@@ -112,11 +112,16 @@ struct thread_info {
   u32 cpu;
 };
 
+struct rlimit {
+  long unsigned int rlim_cur;
+};
+
 struct signal_struct {
   atomic_t live;
   int group_exit_code;
   unsigned int flags;
   long unsigned int maxrss;
+  struct rlimit rlim[16];
 };
 
 struct qstr {
@@ -205,9 +210,11 @@ struct vm_area_struct {
 
 struct mm_struct {
   struct rw_semaphore mmap_lock;
+  long unsigned int def_flags;
   long unsigned int flags;
   long unsigned int start_code;
   long unsigned int start_stack;
+  struct task_struct *owner;
   struct file *exe_file;
 };
 
@@ -218,6 +225,7 @@ struct fdtable {
 
 struct files_struct {
   struct fdtable *fdt;
+  unsigned int next_fd;
 };
 
 struct upid {
@@ -286,6 +294,10 @@ struct uprobe_task {
   long unsigned int xol_vaddr;
 };
 
+struct seccomp {
+  int mode;
+};
+
 struct task_struct {
   struct thread_info thread_info;
   unsigned int flags;
@@ -296,6 +308,7 @@ struct task_struct {
   pid_t tgid;
   struct task_struct *group_leader;
   struct pid *thread_pid;
+  struct completion *vfork_done;
   u64 start_boottime;
   const struct cred *real_cred;
   char comm[16];
@@ -303,6 +316,7 @@ struct task_struct {
   struct files_struct *files;
   struct nsproxy *nsproxy;
   struct signal_struct *signal;
+  struct seccomp seccomp;
   u64 self_exec_id;
   struct css_set *cgroups;
   struct uprobe_task *utask;

@@ -67,6 +67,29 @@ bool is_harm(std::uint32_t signal) {
   return std::ranges::find(signals, static_cast<int>(signal)) != signals.end();
 }
 
+/// Why the events of a program are switched off that has changed (RTEV_CHANGED_...).
+Refused refused_for(std::uint32_t change) {
+  const auto off = [](EnableResult result, const char* why,
+                      const char* hint = "switch its events on when it has done that") {
+    return Refused{.result = result, .why = std::string("its events are off again: ") + why, .hint = hint};
+  };
+  switch (change) {
+    case RTEV_CHANGED_USER:
+      return off(EnableResult::privileged, "it became another user, whose children could not make their rings");
+    case RTEV_CHANGED_MOUNTS:
+      return off(EnableResult::directory,
+                 "it left its mount namespace, and its children might not find the directory of its ring");
+    case RTEV_CHANGED_FILTER:
+      return off(EnableResult::seccomp, "it has a filter of system calls now (seccomp)", confined_hint);
+    case RTEV_CHANGED_FILES:
+      return off(EnableResult::limit, "it can open few more files (RLIMIT_NOFILE), which its children need",
+                 files_hint);
+    default:
+      return off(EnableResult::directory,
+                 "it changed its root directory, where its children could not make their rings");
+  }
+}
+
 Refused suspected(const Suspects& suspects, const UsersProgram& program) {
   return {.result = EnableResult::suspect,
           .why = suspects.is_full(program.user) ? "processes of many programs of its user came to harm"
@@ -129,7 +152,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   const auto target = std::make_shared<const Target>(std::move(*found));
   const auto events = target->events_state();
   if (!events) return refuse(request, events.error(), &*target);
-  if (request.task == Task::disable || request.task == Task::take_back) return disable(request, *target, *events);
+  if (request.task == Task::disable || request.task == Task::take_back) return disable(request, target, *events);
   if (request.task == Task::keep) {
     if (*events == EventsState::active && our_note(*target)) {
       keep(*target);
@@ -232,13 +255,16 @@ void Worker::end() {
   }
 }
 
-void Worker::disable(const EnableRequest& request, const Target& target, EventsState events) {
+void Worker::disable(const EnableRequest& request, const std::shared_ptr<const Target>& shared_target,
+                     EventsState events) {
+  const Target& target = *shared_target;
   const auto noted = our_note(target);
   if (!noted && request.task == Task::take_back)
     return refuse(request, {.result = EnableResult::nothing_to_do}, &target);
   if (auto paused = set_paused(target, true); !paused) return refuse(request, paused.error(), &target);
   const std::uint64_t end_ns = monotonic_ns() + take_back_children_ns;
-  const bool is_as_before = events == EventsState::off || (noted && take_back(target, noted->since_ticks, end_ns));
+  const bool is_as_before =
+      events == EventsState::off || (noted && take_back(shared_target, noted->since_ticks, end_ns));
   EnableAnswer answer =
       answer_to(request, target, events == EventsState::active ? EnableResult::done : EnableResult::nothing_to_do);
   if (!is_as_before) answer.ring_path = ring_path(target);
@@ -248,9 +274,13 @@ void Worker::disable(const EnableRequest& request, const Target& target, EventsS
 /// Leaves the program as it was, as far as that is possible. Of its children those are taken, too, that were forked
 /// since then and run as the same user, until this time: their runtimes have made rings because it has one. False if
 /// its ring's file stays.
-bool Worker::take_back(const Target& target, std::uint64_t since_ticks, std::uint64_t end_ns) {
-  const bool is_forgotten = forget_ring(procfs_, target);
-  if (is_forgotten) note(target, Enabled::off, since_ticks);
+bool Worker::take_back(const std::shared_ptr<const Target>& shared_target, std::uint64_t since_ticks,
+                       std::uint64_t end_ns) {
+  const Target& target = *shared_target;
+  // At the end all are paused first: a directory may keep from answering for a while.
+  if (is_finishing_) remove_later({.target = shared_target, .since_ticks = since_ticks});
+  const bool is_forgotten = is_finishing_ || forget_ring(procfs_, target);
+  if (is_forgotten && !is_finishing_) note(target, Enabled::off, since_ticks);
   const std::uint32_t user = target.users_program().user;
   for (const std::int32_t pid : procfs_.children(target.process.pid())) {
     if (monotonic_ns() > end_ns) break;
@@ -261,10 +291,10 @@ bool Worker::take_back(const Target& target, std::uint64_t since_ticks, std::uin
     const Progress::Scope at_work = supervision_.progress.work_on(pid, stat->start_ticks, user);
     auto process = HeldProcess::hold(pid, stat->start_ticks);
     if (!process || process->started_with(start_variable)) continue;
-    const auto child = find_target(procfs_, std::move(*process));
+    auto child = find_target(procfs_, std::move(*process));
     if (!child || !target.is_copy(*child)) continue;
     if (child->events_state() == EventsState::active && set_paused(*child, true))
-      take_back(*child, since_ticks, end_ns);
+      take_back(std::make_shared<const Target>(std::move(*child)), since_ticks, end_ns);
   }
   return is_forgotten;
 }
@@ -294,17 +324,18 @@ bool Worker::adopt(const EnableRequest& request, const std::shared_ptr<const Tar
 }
 
 /// Its children make rings as the user that the program is when it forks them, and below the root directory that it has
-/// then, with the mounts that it sees then. If they may not, they end.
+/// then, with the mounts, the filter of system calls and the open files that it has then. If they cannot, they end. Any
+/// program may change all of these: in a user namespace of its own it may also change its root directory and mounts.
 void Worker::watch_changes(const EnableRequest& request, const std::shared_ptr<const Target>& target) {
   const Credentials& credentials = target->process.credentials();
-  if ((credentials.capabilities & (1u << CAP_SETUID | 1u << CAP_SYS_CHROOT | 1u << CAP_SYS_ADMIN)) == 0) return;
   const std::uint32_t user = target->users_program().user;
   const auto own = static_cast<std::size_t>(std::ranges::count_if(
       may_change_, [user](const auto& entry) { return entry.second.second->users_program().user == user; }));
-  if (!has_share(own, may_change_.size(), RTEV_MAX_WATCHED) || !programs_.watch(request.pid, credentials.user))
+  if (!has_share(own, may_change_.size(), RTEV_MAX_WATCHED) ||
+      !programs_.watch(request.pid, credentials.user, options_.allowed.confined))
     return switch_off(request, target,
                       {.result = EnableResult::denied,
-                       .why = "its events are off again: too many programs of its user may become another user",
+                       .why = "its events are off again: too many programs of its user have theirs on",
                        .hint = "trace some of them only (-p, -n)"});
   may_change_.insert_or_assign(request.pid, std::pair(request, target));
   // Before that it was not seen.
@@ -314,19 +345,11 @@ void Worker::watch_changes(const EnableRequest& request, const std::shared_ptr<c
   if (!target->process.has_its_root()) changed(request.pid, RTEV_CHANGED_ROOT);
 }
 
-/// It has given up the rights with which its ring was made, or cannot reach its directory any more.
+/// It has given up something that its children need for their rings.
 void Worker::changed(std::int32_t pid, std::uint32_t what) {
   const auto [request, target] = std::move(may_change_.extract(pid).mapped());
   programs_.unwatch(pid);
-  const std::string why = what == RTEV_CHANGED_USER
-                              ? "it became another user, whose children could not make their rings"
-                          : what == RTEV_CHANGED_MOUNTS
-                              ? "it left its mount namespace, and its children might not find the directory of its ring"
-                              : "it changed its root directory, where its children could not make their rings";
-  switch_off(request, target,
-             {.result = what == RTEV_CHANGED_USER ? EnableResult::privileged : EnableResult::directory,
-              .why = "its events are off again: " + why,
-              .hint = "switch its events on when it has done that"});
+  switch_off(request, target, refused_for(what));
 }
 
 /// What was held is still its memory, so the runtime is made to believe that it has no ring, whatever its rights are
@@ -491,6 +514,13 @@ void Worker::step(std::uint64_t now_ns) {
     } else if (!record.dumpable && !program.watched_until_ns) {
       refuse(program.request, privileged(not_dumpable).error(), program.target.get());
       give_up(program, monotonic_ns());
+    } else if (record.locks && !program.watched_until_ns) {
+      refuse(program.request,
+             {.result = EnableResult::memory,
+              .why = "all that it maps is locked in memory (mlockall), so would be the whole ring",
+              .hint = "start it with OCAML_RUNTIME_EVENTS_START=1"},
+             program.target.get());
+      give_up(program, monotonic_ns());
     } else if (const std::uint64_t now = monotonic_ns(); !has_time_for(program.target->users_program().user, now)) {
       // Each report costs time, too.
       [[maybe_unused]] const auto wanted = programs_.want(program.request.pid, now + no_time_pause_ns);
@@ -520,8 +550,10 @@ void Worker::remove_ring(Removal& removal) {
   const Progress::Scope at_work = supervision_.progress.work_on(removal.target->process);
   if (removal.made)
     end_attempts(procfs_, *removal.target, removal.made, journal_);
-  else
+  else if (!removal.since_ticks)
     remove_present_ring(procfs_, *removal.target);
+  else if (forget_ring(procfs_, *removal.target))
+    note(*removal.target, Enabled::off, *removal.since_ticks);
 }
 
 /// A program that went to sleep during its last attempt, and may be tried again without a report that it runs.

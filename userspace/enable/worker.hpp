@@ -70,7 +70,8 @@ class Worker {
   /// The file of a ring that is to be removed.
   struct Removal {
     std::shared_ptr<const Target> target;
-    std::optional<ReservedRing> made{};  ///< prepared here; nothing: the one that the program maps
+    std::optional<ReservedRing> made{};          ///< prepared here; nothing: the one that the program maps
+    std::optional<std::uint64_t> since_ticks{};  ///< its events are paused: those are to go off that came on then
   };
 
   /// A request that is taken again.
@@ -97,7 +98,7 @@ class Worker {
   void harmed(const Program& program, std::uint32_t signal);
   void forget(std::int32_t pid);
   void resume(const EnableRequest& request, const std::shared_ptr<const Target>& target);
-  void disable(const EnableRequest& request, const Target& target, EventsState events);
+  void disable(const EnableRequest& request, const std::shared_ptr<const Target>& shared_target, EventsState events);
   static std::optional<EnabledNote> our_note(const Target& target);
   bool adopt(const EnableRequest& request, const std::shared_ptr<const Target>& target);
   void take_as_ours(const EnableRequest& request, const std::shared_ptr<const Target>& target, EnableResult result,
@@ -109,7 +110,7 @@ class Worker {
   void remove_ring(Removal& removal);
   void forget_all();
   void finish(const EnableRequest& request, std::uint64_t now_ns);
-  bool take_back(const Target& target, std::uint64_t since_ticks, std::uint64_t end_ns);
+  bool take_back(const std::shared_ptr<const Target>& shared_target, std::uint64_t since_ticks, std::uint64_t end_ns);
   void note(const Target& target, Enabled enabled, std::uint64_t since_ticks);
   std::string ring_path(const Target& target) const;
   bool take_later(const EnableRequest& request, unsigned times);

@@ -57,8 +57,8 @@ Result<void> EnablePrograms::want(pid_t tgid, std::uint64_t not_before_ns) {
   return attach();
 }
 
-Result<void> EnablePrograms::watch(pid_t tgid, std::uint32_t user) {
-  const rtev_watched process{.user = user, .padding = 0, .root = 0, .mount = 0, .mounts = 0};
+Result<void> EnablePrograms::watch(pid_t tgid, std::uint32_t user, bool may_filter) {
+  const rtev_watched process{.user = user, .may_filter = may_filter, .root = 0, .mount = 0, .mounts = 0};
   if (bpf_map_update_elem(bpf_map__fd(state_->skeleton->maps.watched), &tgid, &process, BPF_ANY) != 0)
     return errno_error(errno, "cannot watch one more process");
   state_->watched.insert(tgid);

@@ -21,7 +21,7 @@ inline bool is_of(const rtev_running& record, std::uint64_t start_ticks) {
 }
 
 /// Reports threads that enter a cpu, that the kernel's tick interrupts, or that die by a signal, of the processes that
-/// are wanted; and processes that change their user, root directory or mount namespace. The programs are attached only
+/// are wanted; and changes of those that are watched, see watch(). The programs are attached only
 /// while there are any of these, since each switch of the host passes them. One thread.
 class EnablePrograms {
  public:
@@ -33,9 +33,10 @@ class EnablePrograms {
   /// From `not_before_ns` (CLOCK_MONOTONIC) on. May be called again, with another time.
   Result<void> want(pid_t tgid, std::uint64_t not_before_ns);
   void forget(pid_t tgid);
-  /// Reports once that the effective user is not this one, or that the root directory or the mount namespace is not the
-  /// one it has now, at the next switch or tick after that.
-  Result<void> watch(pid_t tgid, std::uint32_t user);
+  /// Reports once, at the next switch or tick after that, that the effective user is not this one, that the root
+  /// directory or the mount namespace is not the one it has now, that there is a filter of system calls (unless
+  /// `may_filter`), or that few more files can be opened.
+  Result<void> watch(pid_t tgid, std::uint32_t user, bool may_filter);
   void unwatch(pid_t tgid);
 
   /// Readable (epoll) when there are records.
