@@ -2,6 +2,7 @@
 #include "kernel/perf_stacks.hpp"
 
 #include <fmt/format.h>
+#include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -20,6 +21,7 @@
 #include <string>
 #include <utility>
 
+#include "base/capabilities.hpp"
 #include "base/clock.hpp"
 #include "base/file_io.hpp"
 #include "base/parse.hpp"
@@ -79,7 +81,9 @@ std::string paranoid_level() {
 Error refusal(int error) {
   const std::string level = paranoid_level();
   constexpr int most_for_users = 2;
-  if ((error == EACCES || error == EPERM) && parse_number<int>(level).value_or(0) > most_for_users)
+  // Who may always trace is refused for another reason.
+  const bool is_user = !has_capability(CAP_PERFMON) && !has_capability(CAP_SYS_ADMIN);
+  if (is_user && (error == EACCES || error == EPERM) && parse_number<int>(level).value_or(0) > most_for_users)
     return {.what = perf_failure,
             .subject = {},
             .why = fmt::format("kernel.perf_event_paranoid is {}, which keeps perf_event_open(2) for root", level),
@@ -87,8 +91,8 @@ Error refusal(int error) {
   return errno_error(
              error, perf_failure, {},
              fmt::format("perf_event_open(2) was refused (kernel.perf_event_paranoid is {}): in a container its "
-                         "filter of system calls may forbid it; or trace as root",
-                         level))
+                         "filter of system calls may forbid it{}",
+                         level, is_user ? "; or trace as root" : ""))
       .error();
 }
 
