@@ -90,6 +90,7 @@ TEST_F(OutputFileDeathTest, ASignalRemovesWhatIsWrittenInPart) {
   ::unsetenv("SUDO_GID");
   const std::string made = dir_ / "private/made", existing = file("existing", ::geteuid());
   const auto write_to = [](const std::string& path) {
+    ::signal(SIGINT, SIG_DFL);  // ignored in the background of a shell
     remove_output_on_signal();
     const auto output = open_output(path).value();
     output->begin();
