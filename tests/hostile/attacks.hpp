@@ -167,11 +167,6 @@ int locked_worker(const Directory& dir);
 int silent_flags(const Directory& dir);
 /// When stdin has a byte, and then its hook is replaced, it says "asked" and locks the map of its memory.
 int locked_when_asked(const Directory& dir);
-/// When stdin has a byte, and then its hook is replaced, it says "asked", runs `dir`/../guarded, which is a set-user-ID
-/// program, and locks the map of the memory that it had.
-int misblamed_wait(const Directory& dir);
-/// What `dir`/../guarded does: takes all rights, as sudo(8) does, and waits.
-int all_rights(const Directory& dir);
 
 /// Ends at once.
 int nothing(const Directory& dir);

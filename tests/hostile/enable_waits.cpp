@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -99,28 +97,6 @@ bool await_go() {
 void await_end() {
   while (await_go()) {
   }
-}
-
-/// What a process that shares the memory of misblamed_wait() needs.
-struct Shared {
-  const Lookalike program{};
-  const MapLock lock;
-  const std::string process = "/proc/" + std::to_string(::getpid());
-
-  bool is_roots() const {
-    struct stat status{};
-    return ::stat(process.c_str(), &status) == 0 && status.st_uid == 0;
-  }
-};
-
-int lock_once_it_is_roots(void* argument) {
-  const auto& shared = *static_cast<const Shared*>(argument);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  while (!shared.is_roots() || shared.program.is_asked()) ::poll(nullptr, 0, 1);
-  constexpr int end_of_attempt_ms = 50;  // its user is charged with what began before
-  ::poll(nullptr, 0, end_of_attempt_ms);
-  shared.lock.hold();
-  return 0;
 }
 
 }  // namespace
@@ -231,26 +207,6 @@ int locked_when_asked(const Directory& dir) {
   if (!await_go() || !program.await_request()) return 1;
   say("asked");
   lock.hold();
-  return 0;
-}
-
-int misblamed_wait(const Directory& dir) {
-  const SilentMount mount(dir / "mount");
-  mount.serve(::getpid());
-  become_dumpable_stranger(dir);
-  Shared shared{.lock = MapLock(mount)};
-  say("ready");
-  if (!await_go() || !shared.program.await_request()) return 1;
-  say("asked");
-  static constexpr std::size_t stack_bytes = 1 << 16;
-  alignas(16) static std::array<char, stack_bytes> stack;
-  if (::clone(lock_once_it_is_roots, stack.data() + stack.size(), CLONE_VM | SIGCHLD, &shared) < 0) fail("clone");
-  become(dir / "../guarded", "all-rights", dir);
-}
-
-int all_rights(const Directory& /*dir*/) {
-  if (::setresgid(0, 0, 0) != 0 || ::setresuid(0, 0, 0) != 0) fail("this program is not root's");
-  await_end();
   return 0;
 }
 

@@ -76,7 +76,6 @@ constexpr auto attacks = std::to_array<Attack>({
     {"locked-worker", locked_worker},
     {"silent-flags", silent_flags},
     {"locked-when-asked", locked_when_asked},
-    {"misblamed-wait", misblamed_wait},
     // What these programs run in turn.
     {"exec-flood-step", exec_flood_step},
     {"threads-that-exec-step", threads_that_exec_step},
@@ -85,7 +84,6 @@ constexpr auto attacks = std::to_array<Attack>({
     {"many-services-step", many_services_step},
     {"forged-entry-step", forged_entry_step},
     {"guarded-words", guarded_words},
-    {"all-rights", all_rights},
     {"nothing", nothing},
 });
 

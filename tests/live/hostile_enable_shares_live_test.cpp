@@ -246,21 +246,6 @@ TEST_F(SilentEnableLive, OthersDoNotLockWhatIsNotedOfPrograms) {
   EXPECT_EQ(outcome.status.code(), 0) << outcome.err;
 }
 
-TEST_F(SilentEnableLive, AProgramThatBecomesRootsIsStillItsUsers) {
-  covers("enable", "after two programs of a user that lock their memory, and are root's by then");
-  copy_as(attack_program("rtev-attack"), dir / "guarded", 0, 04755);
-  std::deque<Process> attackers;
-  for (const char* own : {"first", "second"})
-    attackers.emplace_back(silent_attack("misblamed-wait", make_directory(own, nobody)), "ready");
-  Process victim = dozing(0);
-  std::vector<pid_t> pids = pids_of(attackers);
-  pids.push_back(victim.pid());
-  Process enable(enabling(pids, "20s"));
-  for (Process& attacker : attackers) attacker.go_until("asked");
-  victim.go();
-  enable.line_with(switched_on(victim));
-}
-
 TEST_F(SilentEnableLive, AWorkerThatHangsKeepsNoOtherRunWaiting) {
   covers("enable", "SIGKILL of the supervisor alone, while its worker waits for a program");
   Process attacker(silent_attack("locked-when-asked", make_directory("own", nobody)), "ready"), victim = dozing(0);
