@@ -324,8 +324,8 @@ enum rtev_stat {
 
 /* ---- Switching events on ---- */
 
-#define RTEV_MAX_WANTED 4096  /* processes whose events are to be switched on */
-#define RTEV_MAX_WATCHED 8192 /* processes whose events are on, and that are reported when one of RTEV_CHANGED_... is so */
+#define RTEV_MAX_WANTED 4096             /* processes whose events are to be switched on */
+#define RTEV_MAX_WATCHED 8192            /* processes whose events are on: RTEV_CHANGED_... is reported */
 #define RTEV_RUNNING_INTERVAL_NS 1000000 /* between two records of a process */
 
 /* The value of the map "wanted", by tgid. */
