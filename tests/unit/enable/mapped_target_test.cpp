@@ -7,8 +7,10 @@
 
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "enable/attempt.hpp"
 #include "enable/target.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/enable/child.hpp"
@@ -39,6 +41,11 @@ class MappedTargetTest : public ::testing::Test {
   }
   /// What may still be written to the program after it did something.
   Checked<void> unchanged_after(const std::function<void()>& change) const {
+    return done_after(change, [this](const Target& target) { return target.check_unchanged(procfs_); });
+  }
+  template <typename Work>
+  auto done_after(const std::function<void()>& change, const Work& work) const
+      -> decltype(work(std::declval<Target>())) {
     Child child([] {}, change);
     auto held = HeldProcess::hold(child.pid(), 0);
     if (!held) return std::unexpected(held.error());
@@ -53,13 +60,16 @@ class MappedTargetTest : public ::testing::Test {
       return true;
     });
     child.go_on();
-    return target.check_unchanged(procfs_);
+    return work(target);
   }
   void expect_refused_after(const std::function<void()>& change) const {
     const auto unchanged = unchanged_after(change);
     ASSERT_FALSE(unchanged);
     EXPECT_EQ(unchanged.error().result, EnableResult::unexpected_value);
   }
+
+  /// The runtime's variable, in the memory that the program gets.
+  std::uint64_t& enabled() const { return *reinterpret_cast<std::uint64_t*>(address(1) + 24); }  // NOLINT
 
   test::TempDir dir_;
   Procfs procfs_;
@@ -103,6 +113,33 @@ TEST_F(MappedTargetTest, WithThousandsOfLongPathsTakesLittleMemory) {
               EXPECT_TRUE(unchanged) << unchanged.error().why;
             }),
             max_kib);
+}
+
+/// Events that are on are paused by a word in its memory.
+TEST_F(MappedTargetTest, ThatHasChangedHasItsEventsNotPaused) {
+  enabled() = 1;
+  std::optional<std::uint64_t> paused;
+  const auto pause = [&](const Target& target) {
+    auto is_set = set_paused(target, true);
+    paused = target.memory().word(target.flags().paused);
+    return is_set;
+  };
+  EXPECT_TRUE(done_after([] {}, pause));
+  EXPECT_EQ(paused, 1);
+  EXPECT_FALSE(done_after([this] { ::munmap(pages_, page_bytes); }, pause));
+  EXPECT_EQ(paused, 0);
+  EXPECT_FALSE(done_after([] { ::execl("/bin/sleep", "sleep", "100", nullptr); }, pause));
+}
+
+/// Else the runtime would make a ring whose file is there.
+TEST_F(MappedTargetTest, WhoseRingCannotBeRemovedKeepsItsEventsOn) {
+  enabled() = 1;
+  EXPECT_TRUE(done_after([] {},
+                         [this](const Target& target) -> Checked<void> {
+                           EXPECT_FALSE(forget_ring(procfs_, target));
+                           EXPECT_EQ(target.memory().word(target.flags().enabled), 1);
+                           return {};
+                         }));
 }
 
 TEST_F(MappedTargetTest, ThatExecutesAnotherProgramIsGone) {
