@@ -74,13 +74,42 @@ static __always_inline bool shares_memory(struct task_struct* task) {
   return owner && BPF_CORE_READ(owner, tgid) != task->tgid;
 }
 
-/* Whether it can open few files more; children that it forks open one. Files below `next_fd` are open. */
+/* A count of zeros among the first bits of a bitmap. */
+struct count {
+  const unsigned long* bitmap;
+  __u64 bits;
+  __u64 enough; /* of zeros */
+  __u64 zeros;
+};
+
+static long count_word(__u32 at, struct count* count) {
+  const __u64 before = (__u64)at * 64;
+  unsigned long word = 0;
+  if (before >= count->bits || count->zeros >= count->enough) return 1; /* no more */
+  if (bpf_probe_read_kernel(&word, sizeof(word), count->bitmap + at) != 0) return 1;
+  if (count->bits - before < 64) word |= ~0ul << (count->bits - before);
+  count->zeros += __builtin_popcountl(~word);
+  return 0;
+}
+
+static __noinline bool has_zeros(const unsigned long* bitmap, __u64 bits, __u64 enough) {
+  const __u32 max_words = 256; /* as full_fds_bits has for the most descriptors, 2^20 (fs.nr_open) */
+  struct count count = {.bitmap = bitmap, .bits = bits, .enough = enough};
+  bpf_loop(max_words, count_word, &count, 0);
+  return count.zeros >= enough;
+}
+
+/* Whether it can open few files more: children that it forks open one. */
 static __always_inline bool lacks_files(struct task_struct* task) {
-  const __u64 fewest = 8, most = 128;
+  const __u64 fewest = 8, most = 128, most_counted = 4096;
   __u64 limit = BPF_CORE_READ(task, signal, rlim[RLIMIT_NOFILE].rlim_cur), spare = limit / 16;
+  struct fdtable* table = BPF_CORE_READ(task, files, fdt);
   if (spare < fewest) spare = fewest;
   if (spare > most) spare = most;
-  return BPF_CORE_READ(task, files, next_fd) + spare > limit;
+  if (!table || BPF_CORE_READ(table, max_fds) + spare <= limit) return false; /* it has room to grow */
+  if (limit <= most_counted) return !has_zeros(BPF_CORE_READ(table, open_fds), limit, spare);
+  /* A bit for each 64 descriptors that are all open. */
+  return !has_zeros(BPF_CORE_READ(table, full_fds_bits), limit / 64, spare);
 }
 
 /* Reports a process once: its entry goes with the report. */

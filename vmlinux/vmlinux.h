@@ -221,11 +221,12 @@ struct mm_struct {
 struct fdtable {
   unsigned int max_fds;
   struct file **fd;
+  long unsigned int *open_fds;
+  long unsigned int *full_fds_bits;
 };
 
 struct files_struct {
   struct fdtable *fdt;
-  unsigned int next_fd;
 };
 
 struct upid {

@@ -52,6 +52,11 @@ std::optional<uid_t> root_in(std::string_view map) {
   return std::nullopt;
 }
 
+/// Whether the kernel has given a program rights that its caller had not, or that is not known.
+bool is_secure(std::string_view vector) {
+  return auxiliary(vector, AT_SECURE).value_or(1) != 0;
+}
+
 }  // namespace
 
 std::unexpected<Refused> privileged(std::string why) {
@@ -69,13 +74,29 @@ Checked<HeldProcess> HeldProcess::hold(std::int32_t pid, std::uint64_t start_tic
   return held;
 }
 
+std::optional<ProcessMemory> HeldProcess::memory_of_child(std::int32_t pid, std::uint64_t start_ticks) const {
+  HeldProcess child(pid, {}, open_proc("/proc/" + std::to_string(pid), O_PATH | O_DIRECTORY));
+  const auto is_copy = [&] {
+    const auto text = child.read("stat");
+    const auto stat = text ? parse_stat(*text) : std::nullopt;
+    return stat && !stat->ending && stat->start_ticks == start_ticks && stat->parent == pid_ &&
+           child.identity_of("exe") == program_ && child.read("auxv") == vector_;
+  };
+  if (!child.directory_ || vector_.empty() || !is_copy()) return std::nullopt;
+  // If its user may not read it, the file is root's.
+  constexpr uid_t root = 0;
+  auto memory = ProcessMemory::open(pid, child.directory_, root);
+  return memory && is_copy() ? std::optional(std::move(*memory)) : std::nullopt;
+}
+
 Checked<void> HeldProcess::look(std::uint64_t start_ticks) {
   const auto text = read("stat");
   const auto stat = text ? parse_stat(*text) : std::nullopt;
   if (!stat || stat->ending || (start_ticks != 0 && stat->start_ticks != start_ticks)) return ended();
   start_ticks_ = stat->start_ticks;
+  vector_ = read("auxv").value_or("");
   // Here, since it says more than what the kernel makes of it, and below once more.
-  if (is_secure()) return privileged(secure);
+  if (is_secure(vector_)) return privileged(secure);
   auto credentials = read_credentials();
   if (!credentials) return std::unexpected(std::move(credentials.error()));
   credentials_ = std::move(*credentials);
@@ -92,15 +113,9 @@ Checked<void> HeldProcess::look(std::uint64_t start_ticks) {
   program_ = *program;
   root_ = identity_of("root");
   mounts_ = identity_of("ns/mnt");
-  if (is_secure()) return privileged(secure);
+  if (is_secure(read("auxv").value_or(""))) return privileged(secure);
   // The pidfd was opened first: if the process lives, the directory is of the same one.
   return check_unchanged();
-}
-
-/// Whether the kernel has given its program rights that its caller had not, or that is not known.
-bool HeldProcess::is_secure() const {
-  const auto vector = read("auxv");
-  return !vector || auxiliary(*vector, AT_SECURE).value_or(1) != 0;
 }
 
 bool HeldProcess::has_ended() const {
@@ -114,7 +129,9 @@ Checked<void> HeldProcess::check_unchanged() const {
   if (!credentials) return std::unexpected(credentials.error());
   if (*credentials != credentials_)
     return refuse(EnableResult::privileged, "its user, groups or capabilities have changed meanwhile");
-  if (identity_of("exe") != program_ || !memory_.is_alive())
+  // The memory that was held may be that of its parent, which lives on (vfork(2)). The kernel chooses other addresses
+  // for each program that is executed, also of the same file.
+  if (identity_of("exe") != program_ || read("auxv") != vector_ || !memory_.is_alive())
     return refuse(EnableResult::gone, "it runs another program by now");
   return {};
 }

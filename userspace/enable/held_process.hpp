@@ -45,6 +45,10 @@ class HeldProcess {
   /// gone.
   static Checked<HeldProcess> hold(std::int32_t pid, std::uint64_t start_ticks);
 
+  /// The memory of a child that this process has forked, and that still runs the same program, whatever its rights are
+  /// by now. Nothing if it is no such child.
+  std::optional<ProcessMemory> memory_of_child(std::int32_t pid, std::uint64_t start_ticks) const;
+
   /// Refuses a process whose memory must not be written: the kernel denies it, or its rights are not those of one user
   /// (set-user-ID and set-group-ID programs, file capabilities, a memory that its user may not read). The other members
   /// have no meaning then.
@@ -66,6 +70,9 @@ class HeldProcess {
   bool has_its_root() const;
   /// The same of its mount namespace.
   bool has_its_mounts() const;
+  /// Whether both had the same root directory when they were held.
+  bool has_root_of(const HeldProcess& other) const { return root_ == other.root_; }
+  bool has_mounts_of(const HeldProcess& other) const { return mounts_ == other.mounts_; }
   /// Its directory in /proc.
   const UniqueFd& directory() const { return directory_; }
   /// Opens a file of that directory.
@@ -78,7 +85,6 @@ class HeldProcess {
  private:
   HeldProcess(std::int32_t pid, UniqueFd pidfd, UniqueFd directory)
       : pid_(pid), pidfd_(std::move(pidfd)), directory_(std::move(directory)) {}
-  bool is_secure() const;
   Checked<void> look(std::uint64_t start_ticks);
   Checked<Credentials> read_credentials() const;
   std::optional<FileIdentity> identity_of(const char* link) const;
@@ -89,6 +95,8 @@ class HeldProcess {
   Checked<void> may_write_{};
   Credentials credentials_{};
   FileIdentity program_{};
+  std::string
+      vector_{};  ///< /proc/PID/auxv: addresses and rights that the kernel gave the program when it was executed
   std::optional<FileIdentity> root_{}, mounts_{};
   ProcessMemory memory_{};
 };

@@ -148,6 +148,7 @@ void Worker::take(const EnableRequest& request, std::uint64_t now_ns) {
   const Progress::Scope at_work = supervision_.progress.work_on(request.pid, start_ticks, request.user);
   auto process = HeldProcess::hold(request.pid, request.start_ticks);
   auto found = process ? find_target(procfs_, std::move(*process)) : std::unexpected(process.error());
+  if (!found && request.is_child_of_enabled) switch_off_child(request);
   if (!found) return refuse(request, found.error());
   const auto target = std::make_shared<const Target>(std::move(*found));
   const auto events = target->events_state();
@@ -277,10 +278,13 @@ void Worker::disable(const EnableRequest& request, const std::shared_ptr<const T
 bool Worker::take_back(const std::shared_ptr<const Target>& shared_target, std::uint64_t since_ticks,
                        std::uint64_t end_ns) {
   const Target& target = *shared_target;
-  // At the end all are paused first: a directory may keep from answering for a while.
-  if (is_finishing_) remove_later({.target = shared_target, .since_ticks = since_ticks});
-  const bool is_forgotten = is_finishing_ || forget_ring(procfs_, target);
-  if (is_forgotten && !is_finishing_) note(target, Enabled::off, since_ticks);
+  // At the end all go off first: a directory may keep from answering for a while. Children that are forked meanwhile
+  // would make rings of their own.
+  const bool is_forgotten =
+      is_finishing_ ? target.check_unchanged(procfs_) && target.memory().write_word(target.flags().enabled, 0)
+                    : forget_ring(procfs_, target);
+  if (is_forgotten) note(target, Enabled::off, since_ticks);
+  if (is_forgotten && is_finishing_) remove_later({.target = shared_target, .since_ticks = since_ticks});
   const std::uint32_t user = target.users_program().user;
   for (const std::int32_t pid : procfs_.children(target.process.pid())) {
     if (monotonic_ns() > end_ns) break;
@@ -323,6 +327,17 @@ bool Worker::adopt(const EnableRequest& request, const std::shared_ptr<const Tar
   return true;
 }
 
+/// A child that has given up rights since it was forked, as a daemon's does, so that it is not written to like other
+/// programs: what it forks would die.
+void Worker::switch_off_child(const EnableRequest& request) {
+  const auto stat = procfs_.stat(request.pid);
+  const auto found = stat ? may_change_.find(stat->parent) : may_change_.end();
+  if (found == may_change_.end()) return;
+  const Target& parent = *found->second.second;
+  const auto memory = parent.process.memory_of_child(request.pid, stat->start_ticks);
+  if (memory && memory->word(parent.flags().enabled) == 1) memory->write_word(parent.flags().enabled, 0);
+}
+
 /// Its children make rings as the user that the program is when it forks them, and below the root directory that it has
 /// then, with the mounts, the filter of system calls and the open files that it has then. If they cannot, they end. Any
 /// program may change all of these: in a user namespace of its own it may also change its root directory and mounts.
@@ -338,7 +353,15 @@ void Worker::watch_changes(const EnableRequest& request, const std::shared_ptr<c
                        .why = "its events are off again: too many programs of its user have theirs on",
                        .hint = "trace some of them only (-p, -n)"});
   may_change_.insert_or_assign(request.pid, std::pair(request, target));
-  // Before that it was not seen.
+  // Before that it was not seen: a child may have done it since it was forked, and made its ring.
+  if (const auto stat = procfs_.stat(request.pid); stat && request.is_child_of_enabled) {
+    if (const auto found = may_change_.find(stat->parent); found != may_change_.end()) {
+      const HeldProcess& parent = found->second.second->process;
+      if (parent.credentials().user != credentials.user) return changed(request.pid, RTEV_CHANGED_USER);
+      if (!target->process.has_mounts_of(parent)) return changed(request.pid, RTEV_CHANGED_MOUNTS);
+      if (!target->process.has_root_of(parent)) return changed(request.pid, RTEV_CHANGED_ROOT);
+    }
+  }
   const auto status = target->process.read("status").and_then(parse_status);
   if (status && status->user_ids[1] != credentials.user) return changed(request.pid, RTEV_CHANGED_USER);
   if (!target->process.has_its_mounts()) return changed(request.pid, RTEV_CHANGED_MOUNTS);
@@ -552,8 +575,15 @@ void Worker::remove_ring(Removal& removal) {
     end_attempts(procfs_, *removal.target, removal.made, journal_);
   else if (!removal.since_ticks)
     remove_present_ring(procfs_, *removal.target);
-  else if (forget_ring(procfs_, *removal.target))
-    note(*removal.target, Enabled::off, *removal.since_ticks);
+  else if (!remove_present_ring(procfs_, *removal.target))
+    keep_ring(*removal.target, *removal.since_ticks);
+}
+
+/// The file of its ring stays, so its events are only paused: the runtime would not make another one.
+void Worker::keep_ring(const Target& target, std::uint64_t since_ticks) {
+  if (!target.check_unchanged(procfs_) || target.memory().word(target.flags().enabled) != 0) return;
+  if (target.memory().word(target.flags().paused) == 1 && target.memory().write_word(target.flags().enabled, 1))
+    note(target, Enabled::on, since_ticks);
 }
 
 /// A program that went to sleep during its last attempt, and may be tried again without a report that it runs.

@@ -71,7 +71,7 @@ class Worker {
   struct Removal {
     std::shared_ptr<const Target> target;
     std::optional<ReservedRing> made{};          ///< prepared here; nothing: the one that the program maps
-    std::optional<std::uint64_t> since_ticks{};  ///< its events are paused: those are to go off that came on then
+    std::optional<std::uint64_t> since_ticks{};  ///< when its events came on, which were paused before they went off
   };
 
   /// A request that is taken again.
@@ -103,11 +103,13 @@ class Worker {
   bool adopt(const EnableRequest& request, const std::shared_ptr<const Target>& target);
   void take_as_ours(const EnableRequest& request, const std::shared_ptr<const Target>& target, EnableResult result,
                     std::uint64_t since_ticks);
+  void switch_off_child(const EnableRequest& request);
   void watch_changes(const EnableRequest& request, const std::shared_ptr<const Target>& target);
   void changed(std::int32_t pid, std::uint32_t what);
   void switch_off(const EnableRequest& request, const std::shared_ptr<const Target>& target, const Refused& why);
   void remove_later(Removal removal);
   void remove_ring(Removal& removal);
+  void keep_ring(const Target& target, std::uint64_t since_ticks);
   void forget_all();
   void finish(const EnableRequest& request, std::uint64_t now_ns);
   bool take_back(const std::shared_ptr<const Target>& shared_target, std::uint64_t since_ticks, std::uint64_t end_ns);

@@ -20,9 +20,10 @@ bool may_be_enabled(const ProcessInfo& info) {
 }
 
 /// A program that lacked something which may be there later is asked for again after that, and after twice that at each
-/// further time, up to 16 times that: what others take, as clients take descriptors, they give back.
+/// further time, up to 85 minutes: what others take, as clients take descriptors, they give back. Each time that events
+/// come on takes the program a mapping more.
 constexpr std::uint64_t lack_retry_ns = 10'000'000'000;
-constexpr unsigned max_lack_doublings = 4;
+constexpr unsigned max_lack_doublings = 9;
 bool may_pass(EnableResult result) {
   return result == EnableResult::limit || result == EnableResult::space || result == EnableResult::memory;
 }
@@ -45,6 +46,7 @@ void Enabling::add(ProcessIndex process, const Due& due) {
 void Enabling::forget(ProcessIndex process) {
   due_.erase(process);
   asked_.erase(process);
+  lacked_.erase(process);
   if (const auto lack = lacking_.extract(process))
     left_out_.add(lack.mapped().pid, lack.mapped().exe, lack.mapped().why);
   if (ours_.erase(process) == 0) return;
@@ -66,12 +68,12 @@ void Enabling::take_answers(std::uint64_t now_ns) {
     const ProcessInfo& info = registry_.process(answer.id);
     if (answer.is_ours && !info.ended) ours_.insert(answer.id);
     if (!answer.is_correction && !is_news(answer.result, info.ring)) continue;
-    const auto last = lacking_.extract(answer.id);
+    const bool is_told = lacking_.erase(answer.id) > 0;
     if (may_pass(answer.result) && !info.ended) {
-      const unsigned times = last ? last.mapped().times + 1 : 0;
-      lacking_.insert_or_assign(answer.id, Lack{.pid = answer.pid, .exe = info.exe, .why = answer.why, .times = times});
+      const unsigned times = lacked_[answer.id]++;
+      lacking_.insert_or_assign(answer.id, Lack{.pid = answer.pid, .exe = info.exe, .why = answer.why});
       add(answer.id, {.time_ns = now_ns + (lack_retry_ns << std::min(times, max_lack_doublings)), .parent = {}});
-      if (times == 0) report_(answer.id, answer.result);
+      if (!is_told) report_(answer.id, answer.result);
       continue;
     }
     // Whoever came to harm has ended, and the stream may have forgotten it.

@@ -68,7 +68,6 @@ class Enabling {
   struct Lack {
     std::int32_t pid;
     std::string exe, why;
-    unsigned times;  ///< that it was asked for again
   };
 
   void add(ProcessIndex process, const Due& due);
@@ -80,7 +79,8 @@ class Enabling {
   std::map<ProcessIndex, Due> due_;
   std::map<ProcessIndex, std::int32_t> asked_;  ///< pids of those without an answer
   std::map<ProcessIndex, Lack> lacking_;
-  std::set<ProcessIndex> ours_;  ///< whose events are on because of this run, and their children
+  std::map<ProcessIndex, unsigned> lacked_;  ///< how often
+  std::set<ProcessIndex> ours_;              ///< whose events are on because of this run, and their children
   TimedTask asking_;
   std::optional<Error> failure_;
   LeftOutPrograms left_out_{not_enabled_wording};

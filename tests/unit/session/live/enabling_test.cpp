@@ -141,6 +141,10 @@ TEST_F(EnablingTest, WhatAProgramLacksMayBeThereLater) {
   EXPECT_THAT(reports_, ElementsAre(std::pair(program, EnableResult::limit), std::pair(program, EnableResult::done)))
       << "what is lacking is said once";
   answer(program, EnableResult::limit);
+  EXPECT_THAT(asked_at(start + 7 * retry - 1), IsEmpty())
+      << "after 30 s and 40 s more: else it is switched on and off for ever";
+  EXPECT_THAT(asked_at(start + 7 * retry), ElementsAre(program));
+  answer(program, EnableResult::limit);
   end(program);
   EXPECT_THAT(asked_at(start + 100 * retry), IsEmpty());
   EXPECT_THAT(enabling_.failure_text(), testing::HasSubstr("1 process could not"))
