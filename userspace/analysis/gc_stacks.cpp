@@ -46,7 +46,7 @@ bool is_below_gc_entry(StackIndex stack, const StackTable& stacks) {
   // In damaged recordings callers may go round in a circle.
   for (std::size_t depth = 0; stack != 0 && depth < StackTable::max_depth; ++depth, stack = stacks.caller_of(stack)) {
     const StackFrame& frame = stacks.frame(stacks.frame_of(stack));
-    if (frame.kind == FrameKind::ocaml) return false;
+    if (frame.kind == FrameKind::ocaml || frame.kind == FrameKind::bytecode) return false;
     if (frame.kind != FrameKind::c) continue;
     if (std::ranges::binary_search(entries, frame.function)) return true;
     if (std::ranges::binary_search(exits, frame.function)) return false;

@@ -7,7 +7,8 @@
 
 namespace rtev {
 
-/// True if a function by which OCaml's runtime enters the GC is on the stack, inside of the innermost OCaml function.
+/// True if a function by which OCaml's runtime enters the GC is on the stack, inside of the innermost OCaml function
+/// or bytecode.
 bool is_below_gc_entry(StackIndex stack, const StackTable& stacks);
 
 }  // namespace rtev

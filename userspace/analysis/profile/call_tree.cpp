@@ -108,7 +108,8 @@ StackIndex CallTree::innermost_ocaml(StackIndex stack) {
       break;
     }
     passed.push_back(stack);
-    if (stacks_.frame(stacks_.frame_of(stack)).kind != FrameKind::ocaml) continue;
+    const FrameKind kind = stacks_.frame(stacks_.frame_of(stack)).kind;
+    if (kind != FrameKind::ocaml && kind != FrameKind::bytecode) continue;
     found = stack;
     break;
   }
@@ -120,8 +121,18 @@ CallTree::Index CallTree::add(StackIndex stack, Inner inner) {
   if (stack == 0) stack = StackTable::unknown();
   if (inner == Inner::all) return node_of(stack);
   const StackIndex ocaml = innermost_ocaml(stack);
-  if (inner == Inner::ocaml_only) return node_of(ocaml != 0 ? ocaml : stack);
+  if (inner == Inner::ocaml_only) return node_of(ocaml != 0 ? ocaml : allocating(stack));
   return child(ocaml != 0 ? node_of(ocaml) : root, gc_place());
+}
+
+/// Without what the runtime does to allocate, which is no place of a program.
+StackIndex CallTree::allocating(StackIndex stack) const {
+  StackIndex found = stack;
+  for (std::size_t depth = 0; stack != 0 && depth < max_depth; ++depth, stack = stacks_.caller_of(stack)) {
+    const std::string_view function = stacks_.frame(stacks_.frame_of(stack)).function;
+    if (function == "caml_alloc_small_dispatch" || function == "caml_call_gc") found = stacks_.caller_of(stack);
+  }
+  return found != 0 ? found : StackTable::unknown();
 }
 
 /// Two programs may have a function of one name in a file of one name each, as all programs have the standard library.

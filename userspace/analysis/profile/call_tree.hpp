@@ -105,6 +105,7 @@ class CallTree {
 
   Index node_of(StackIndex stack);
   StackIndex innermost_ocaml(StackIndex stack);
+  StackIndex allocating(StackIndex stack) const;
   void tell_apart();
   Index child(Index parent, Index place);
   Index place_of_frame(FrameIndex index);
@@ -120,9 +121,10 @@ class CallTree {
   std::unordered_map<std::uint64_t, Index> child_indices_;  ///< by parent and place
   std::unordered_map<FrameIndex, Index> frame_places_;
   std::unordered_map<StackIndex, Index> stack_nodes_;
-  std::unordered_map<StackIndex, StackIndex> ocaml_stacks_;  ///< the part up to the innermost OCaml frame; 0: none
-  std::vector<std::string> binaries_;                        ///< by function, after sum_up(): see binary_of()
-  std::vector<Index> children_, first_child_;                ///< after sum_up()
+  std::unordered_map<StackIndex, StackIndex>
+      ocaml_stacks_;                           ///< the part up to the innermost frame of OCaml or bytecode; 0: none
+  std::vector<std::string> binaries_;          ///< by function, after sum_up(): see binary_of()
+  std::vector<Index> children_, first_child_;  ///< after sum_up()
 };
 
 }  // namespace rtev

@@ -32,10 +32,11 @@ class ProfileTest : public testing::Test {
   void feed(const Events& events) { profile->consume(events.batch(), world.registry); }
   void play(const std::string& script) { feed(Events(world.slot).add(script)); }
 
-  /// "Upload.store:42" is a line of an OCaml function in upload.ml, "memcpy" a C function, "[unknown]" and "[cut]"
-  /// what they say.
+  /// "Upload.store:42" is a line of an OCaml function in upload.ml, "memcpy" a C function, "[unknown]", "[cut]" and
+  /// "[bytecode]"   /// what they say.
   static StackFrame frame_of(const std::string& text, std::string& file) {
     if (text == "[unknown]") return {};
+    if (text == "[bytecode]") return {.kind = FrameKind::bytecode};
     if (text == "[cut]") return {.kind = FrameKind::cut};
     if (text.starts_with("[kernel] ")) return {.kind = FrameKind::kernel, .function = std::string_view(text).substr(9)};
     const std::size_t colon = text.find(':');

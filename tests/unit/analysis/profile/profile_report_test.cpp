@@ -282,6 +282,16 @@ TEST_F(AllocsTest, LargeBlocksAreFoundOnACpu) {
   EXPECT_EQ(json["major_blocks"]["of_samples"], 6);
 }
 
+TEST_F(AllocsTest, TheRuntimeIsNoSite) {
+  allocates({"main", "caml_main", "caml_interprete", "[bytecode]", "caml_alloc_small_dispatch"}, 30);
+  allocates({"main", "make_block", "caml_alloc_small_dispatch", "caml_minor_collection"}, 10);
+  allocates({"caml_alloc_small_dispatch"}, 5);
+  counts(4000);
+  EXPECT_THAT(functions_of(report()),
+              testing::UnorderedElementsAre("[bytecode] 30/30", "make_block 10/10", "[unknown] 5/5", "main 0/40",
+                                            "caml_main 0/30", "caml_interprete 0/30"));
+}
+
 TEST_F(AllocsTest, Text) {
   allocates({"Server.loop:77", "Json.parse:12", "Json.value:31", "caml_call_gc"}, 300);
   allocates({"Server.loop:77", "Log.format:8", "Stdlib.Bytes.create:20", "caml_alloc_string"}, 100);

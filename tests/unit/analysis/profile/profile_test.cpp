@@ -99,6 +99,12 @@ TEST_F(ProfileTest, SleepsInTheGcAreThoseOfThreadsWithTheLock) {
   EXPECT_THAT(profile_text(found), AllOf(HasSubstr("[GC]"), HasSubstr("caml_ml_mutex_lock")));
 }
 
+TEST_F(ProfileTest, BytecodeThatTheGcCallsIsTheProgram) {
+  samples(100, {"caml_interprete", "[bytecode]", "caml_alloc_small_dispatch", "caml_minor_collection"}, 2);
+  samples(200, {"[bytecode]", "caml_alloc_small_dispatch", "caml_final_do_calls", "[bytecode]", "caml_hash"}, 3);
+  EXPECT_EQ(report().gc.samples, 2u);
+}
+
 /// Three domains on two CPUs try for long to stop each other, and no phase is open.
 TEST_F(ProfileTest, WhatTriesToStartACollectionIsInTheGc) {
   const std::vector<std::string> tries{"main",
