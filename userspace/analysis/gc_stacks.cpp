@@ -9,9 +9,12 @@ namespace rtev {
 namespace {
 
 /// Of OCaml 5.0 to 5.5.
-constexpr std::array<std::string_view, 22> entries{
+/// Marking is work of the GC also where caml_modify begins it, whose write barrier marks what a field had before.
+constexpr std::array<std::string_view, 27> entries{
     "caml_alloc_small_dispatch",
     "caml_check_urgent_gc",
+    "caml_darken",
+    "caml_darken_cont",
     "caml_empty_minor_heaps_once",
     "caml_finish_major_cycle",
     "caml_garbage_collection",
@@ -32,6 +35,9 @@ constexpr std::array<std::string_view, 22> entries{
     "caml_try_run_on_all_domains_async",
     "caml_try_run_on_all_domains_with_spin_work",
     "caml_try_stw_empty_minor_heap_on_all_domains",
+    "mark_stack_push_block",
+    "mark_stack_push_range",
+    "realloc_mark_stack",
 };
 /// By which another thread of the domain takes its turn, at the same places.
 constexpr std::array<std::string_view, 3> exits{

@@ -99,6 +99,13 @@ TEST_F(ProfileTest, SleepsInTheGcAreThoseOfThreadsWithTheLock) {
   EXPECT_THAT(profile_text(found), AllOf(HasSubstr("[GC]"), HasSubstr("caml_ml_mutex_lock")));
 }
 
+/// The write barrier of caml_modify marks what a field had before.
+TEST_F(ProfileTest, MarkingIsTheGcs) {
+  samples(100, {"App.run:1", "caml_modify", "caml_darken", "realloc_mark_stack", "caml_addrmap_insert_pos"}, 2);
+  samples(200, {"App.run:1", "caml_modify"}, 3);
+  EXPECT_EQ(report().gc.samples, 2u);
+}
+
 TEST_F(ProfileTest, BytecodeThatTheGcCallsIsTheProgram) {
   samples(100, {"caml_interprete", "[bytecode]", "caml_alloc_small_dispatch", "caml_minor_collection"}, 2);
   samples(200, {"[bytecode]", "caml_alloc_small_dispatch", "caml_final_do_calls", "[bytecode]", "caml_hash"}, 3);
