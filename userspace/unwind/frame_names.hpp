@@ -7,12 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/inlined_code.hpp"
 #include "unwind/object_tables.hpp"
 
 namespace rtev {
-
-/// The name of a function of which only the line is known: its code is in that of a function of another file.
-inline constexpr std::string_view inlined_code = "(inlined)";
 
 /// A function as a stack shows it. Its texts come from the traced program: they can hold any bytes.
 struct NamedFrame {

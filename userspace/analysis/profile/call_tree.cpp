@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "base/escape.hpp"
+#include "base/inlined_code.hpp"
 #include "base/program_names.hpp"
 #include "base/text_format.hpp"
 #include "stream/shown_names.hpp"
@@ -63,8 +64,8 @@ CallTree::Index CallTree::place_of_frame(FrameIndex index) {
   const StackFrame& frame = stacks_.frame(index);
   const bool has_code = frame.kind == FrameKind::ocaml || frame.kind == FrameKind::c || frame.kind == FrameKind::kernel;
   if (!has_code) return known->second = place({.kind = frame.kind}, 0, 0);
-  // All anonymous functions of a module have one name: their lines tell them apart.
-  const bool is_anonymous = frame.function.ends_with(".(fun)");
+  // All anonymous functions of a module have one name, and all inlined code has: their lines tell them apart.
+  const bool is_anonymous = frame.function.ends_with(".(fun)") || frame.function == inlined_code;
   return known->second = place({.kind = frame.kind,
                                 .address = frame.function.empty() ? frame.address
                                            : is_anonymous         ? frame.line

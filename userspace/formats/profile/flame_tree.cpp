@@ -7,6 +7,9 @@
 #include <utility>
 
 #include "analysis/profile/profile_words.hpp"
+#include "base/escape.hpp"
+#include "base/inlined_code.hpp"
+#include "base/program_names.hpp"
 #include "formats/profile/profile_files.hpp"
 
 namespace rtev {
@@ -23,6 +26,8 @@ std::string process_label(const ProfileProcess& process) {
 
 std::string function_label(const ProfileFunction& function) {
   const bool has_line = !function.name.empty() && function.address != 0;
+  if (has_line && function.name == inlined_code)
+    return fmt::format("{} {}:{}", function, Escaped{file_name_of(function.file)}, function.address);
   return has_line ? fmt::format("{}:{}", function, function.address) : fmt::format("{}", function);
 }
 

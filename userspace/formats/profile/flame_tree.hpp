@@ -56,7 +56,8 @@ class FlameTree {
 std::vector<CallTree::Index> hottest_places(const ProfileReport& report);
 /// "server/4242", escaped.
 std::string process_label(const ProfileProcess& process);
-/// A function in formats that merge by name: anonymous ones with their line, "Shop.(fun):12". Escaped.
+/// A function in formats that merge by name: anonymous ones with their line, "Shop.(fun):12",
+/// inlined code with its file, too. Escaped.
 std::string function_label(const ProfileFunction& function);
 /// What was called to trace; empty if it is unknown.
 std::string command_of(const ProfileReport& report);

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "formats/profile/flame_tree.hpp"
 #include "unit/analysis/profile/profile_fixture.hpp"
 
 namespace rtev::test {
@@ -110,6 +111,15 @@ TEST_F(ProfileTest, BytecodeThatTheGcCallsIsTheProgram) {
   samples(100, {"caml_interprete", "[bytecode]", "caml_alloc_small_dispatch", "caml_minor_collection"}, 2);
   samples(200, {"[bytecode]", "caml_alloc_small_dispatch", "caml_final_do_calls", "[bytecode]", "caml_hash"}, 3);
   EXPECT_EQ(report().gc.samples, 2u);
+}
+
+TEST_F(ProfileTest, InlinedCodeHasARowForEachLine) {
+  samples(100, {"Main.run:7", "(inlined):6"}, 2);
+  samples(200, {"Main.run:7", "(inlined):9"}, 1);
+  const ProfileReport found = report();
+  EXPECT_THAT(functions_of(found), testing::IsSupersetOf({"(inlined) 2/2", "(inlined) 1/1"}));
+  EXPECT_EQ(function_label(found.tree.functions()[found.tree.places()[found.hottest.place].function]),
+            "(inlined) (inlined).ml:6");
 }
 
 /// Three domains on two CPUs try for long to stop each other, and no phase is open.
