@@ -60,4 +60,11 @@ bool is_below_gc_entry(StackIndex stack, const StackTable& stacks) {
   return false;
 }
 
+bool acts_for_domain(const Sample& sample, SampleKind kind) {
+  if (sample.domain < 0) return false;
+  if (sample.holds_lock || sample.role == ThreadRole::backup) return true;
+  // A thread gives the lock up before it sleeps. Which thread of the domain had it last is not known.
+  return kind == SampleKind::off_cpu && sample.role == ThreadRole::mutator;
+}
+
 }  // namespace rtev

@@ -95,6 +95,7 @@ struct RecordedProgram {
   std::array<SlicedDistribution, measured_count> measured{};
   std::map<std::string, SlicedDistribution> spans{};         ///< of the program itself, by name
   std::map<std::string, SlicedSamples> cpu{}, allocation{};  ///< by function, without control characters
+  SlicedSamples gc{};                                        ///< on a CPU, in the GC
 };
 
 struct RecordedRun {

@@ -5,6 +5,7 @@
 #include <ranges>
 
 #include "analysis/diff/runtime_ids.hpp"
+#include "analysis/gc_stacks.hpp"
 #include "analysis/profile/call_tree.hpp"
 #include "analysis/read_programs.hpp"
 #include "analysis/stats/stats_figures.hpp"
@@ -468,13 +469,23 @@ void RecordedRunSink::sample(const Event& event, const Batch& batch) {
     return;
   }
   count(program, kind == SampleKind::on_cpu ? SliceSum::cpu_samples : SliceSum::allocation_samples, event.time);
-  std::vector<SampleCount>& counts = samples_[{program.index, record->stack, kind}];
+  std::vector<SampleCount>& counts =
+      samples_[{program.index, record->stack, kind, acts_for_domain(*record, kind) && is_in_phase(*record)}];
   if (!counts.empty() && counts.back().slice == slice) {
     ++counts.back().count;
   } else {
     counts.push_back({static_cast<std::uint16_t>(slice), 1});
     ++sample_cells_;
   }
+}
+
+bool RecordedRunSink::is_in_phase(const Sample& sample) const {
+  const auto first = domains_.lower_bound(std::uint64_t{sample.process} << 32);
+  const auto last = domains_.lower_bound(std::uint64_t{sample.process + 1} << 32);
+  return std::ranges::any_of(first, last, [&](const auto& entry) {
+    return Source::unpack(static_cast<std::uint32_t>(entry.first)).domain == sample.domain &&
+           !entry.second.phases.empty();
+  });
 }
 
 /// Of the functions that have a notable part of the samples. A stack counts for its innermost OCaml function: what the
@@ -487,7 +498,15 @@ void RecordedRunSink::name_samples(const Registry& registry) {
   };
   std::map<std::tuple<std::size_t, SampleKind, std::uint32_t>, std::uint64_t> totals;
   std::map<std::pair<std::size_t, SampleKind>, std::uint64_t> all;
+  const auto add = [](SlicedSamples& samples, const std::vector<SampleCount>& counts) {
+    for (const SampleCount& count : counts) {
+      if (samples.size() <= count.slice) samples.resize(count.slice + std::size_t{1});
+      samples[count.slice] += count.count;
+    }
+  };
   for (const auto& [key, counts] : samples_) {
+    if (key.kind == SampleKind::on_cpu && (key.in_phase || is_below_gc_entry(key.stack, registry.stacks())))
+      add(programs_[key.program]->record.gc, counts);
     std::uint64_t total = 0;
     for (const SampleCount& count : counts) total += count.count;
     totals[{key.program, key.kind, function_of(key.stack)}] += total;
@@ -498,11 +517,7 @@ void RecordedRunSink::name_samples(const Registry& registry) {
     if (totals[{key.program, key.kind, function}] < all[{key.program, key.kind}] / least_part) continue;
     RecordedProgram& program = programs_[key.program]->record;
     const std::string name = fmt::format("{}", tree.functions()[function]);
-    SlicedSamples& samples = (key.kind == SampleKind::on_cpu ? program.cpu : program.allocation)[name];
-    for (const SampleCount& count : counts) {
-      if (samples.size() <= count.slice) samples.resize(count.slice + std::size_t{1});
-      samples[count.slice] += count.count;
-    }
+    add((key.kind == SampleKind::on_cpu ? program.cpu : program.allocation)[name], counts);
   }
   samples_.clear();
 }

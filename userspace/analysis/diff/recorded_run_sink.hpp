@@ -51,6 +51,7 @@ class RecordedRunSink final : public Sink, private PauseListener, private Thread
     std::size_t program = 0;
     StackIndex stack = 0;
     SampleKind kind{};
+    bool in_phase = false;  ///< of the GC
     auto operator<=>(const SampleKey&) const = default;
   };
   struct SampleCount {
@@ -103,6 +104,7 @@ class RecordedRunSink final : public Sink, private PauseListener, private Thread
   void user_event(Program& program, Domain& domain, const Event& event, const Batch& batch, const RingInfo& ring);
   void end_span(Program& program, const std::optional<OpenSpan>& span, const Event& event, const RingInfo& ring);
   void sample(const Event& event, const Batch& batch);
+  bool is_in_phase(const Sample& sample) const;
   void name_samples(const Registry& registry);
   void pass_phase(Program& program, Domain& domain, const DomainLife& life, std::uint64_t time_ns);
   void leave_phase(const DomainLife& life, std::uint16_t phase, std::uint64_t time_ns, bool known);

@@ -16,14 +16,6 @@ namespace {
 
 constexpr std::uint64_t word_bytes = 8;
 
-/// Whether what its domain does is what the thread does.
-bool acts_for_domain(const Sample& sample, SampleKind kind) {
-  if (sample.domain < 0) return false;
-  if (sample.holds_lock || sample.role == ThreadRole::backup) return true;
-  // A thread gives the lock up before it sleeps. Which thread of the domain had it last is not known.
-  return kind == SampleKind::off_cpu && sample.role == ThreadRole::mutator;
-}
-
 /// True for what the tracer finds out about a process that may sleep meanwhile.
 bool is_of_search(const Event& event) {
   if (event.kind != EventKind::process) return false;

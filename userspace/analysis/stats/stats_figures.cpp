@@ -134,9 +134,10 @@ StatsFigures& StatsFigures::operator+=(const StatsFigures& other) {
   using F = StatsFigures;
   lacks_minor_words |= is_uncounted() || other.is_uncounted() || other.lacks_minor_words;
   for (std::uint64_t F::* const figure :
-       {&F::wall_ns, &F::domain_ns, &F::gc_ns, &F::gc_cpu_ns, &F::gc_unseen_ns, &F::major_cpu_ns, &F::stw_led,
-        &F::stw_followed, &F::minor_collections, &F::major_slices, &F::major_cycles, &F::compactions, &F::minor_words,
-        &F::promoted_words, &F::user_events, &F::events, &F::losses, &F::lost_words})
+       {&F::wall_ns,           &F::domain_ns,    &F::gc_ns,         &F::gc_cpu_ns,   &F::gc_unseen_ns,
+        &F::major_cpu_ns,      &F::sampled_ns,   &F::gc_sampled_ns, &F::stw_led,     &F::stw_followed,
+        &F::minor_collections, &F::major_slices, &F::major_cycles,  &F::compactions, &F::minor_words,
+        &F::promoted_words,    &F::user_events,  &F::events,        &F::losses,      &F::lost_words})
     add_capped(this->*figure, other.*figure);
   for (std::size_t i = 0; i < explicit_calls.size(); ++i) add_capped(explicit_calls[i], other.explicit_calls[i]);
   for (std::size_t i = 0; i < triggers.size(); ++i) add_capped(triggers[i], other.triggers[i]);

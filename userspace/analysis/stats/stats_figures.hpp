@@ -104,6 +104,8 @@ struct StatsFigures {
   std::uint64_t gc_cpu_ns = 0;            ///< of gc_ns, on a cpu: as far as that is known
   std::uint64_t gc_unseen_ns = 0;         ///< of gc_ns: whether it was on a cpu is unknown
   std::uint64_t major_cpu_ns = 0;         ///< of gc_cpu_ns, in pauses for slices of the major collector
+  std::uint64_t sampled_ns = 0;           ///< CPU time that stacks of a process stand for
+  std::uint64_t gc_sampled_ns = 0;        ///< of it, in the GC: in a phase, or below an entry of the runtime to it
   std::uint64_t stw_led = 0;              ///< stop-the-world sections of which a domain was the leader
   std::uint64_t stw_followed = 0;         ///< in which it took part for another domain
   std::uint64_t minor_collections = 0;
@@ -145,6 +147,11 @@ struct StatsFigures {
   /// Nothing if the thread of no pause was known.
   std::optional<std::uint64_t> known_gc_cpu() const {
     return cpu_ns && (gc_cpu_ns > 0 || gc_ns == 0) ? of_phases(gc_cpu_ns) : std::nullopt;
+  }
+  /// GC's share of the CPU time by stacks: what it does before the first phase, and between two, is in it.
+  std::optional<double> gc_sample_share() const {
+    if (sampled_ns == 0 || (gc_sampled_ns == 0 && !of_phases(0))) return std::nullopt;
+    return static_cast<double>(gc_sampled_ns) / static_cast<double>(sampled_ns);
   }
   /// A runtime reports what it allocated when it collects: without that phase it was not recorded.
   std::optional<std::uint64_t> known_minor_collections() const {

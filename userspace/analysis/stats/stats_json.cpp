@@ -77,6 +77,7 @@ void write_figures(JsonWriter& json, const StatsFigures& figures, bool truncated
   json.member("gc_ns", figures.of_phases(figures.gc_ns));
   json.member("gc_share", figures.gc_share());
   json.member("gc_cpu_ns", figures.known_gc_cpu());
+  json.member("gc_sample_share", figures.gc_sample_share());
   json.member("stw_led", figures.of_phases(figures.stw_led));
   json.member("stw_followed", figures.of_phases(figures.stw_followed));
   json.key("collections").object([&] {

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/gc_stacks.hpp"
 #include "analysis/stats/stats_state.hpp"
 #include "base/saturating_sum.hpp"
 #include "stream/program_key.hpp"
@@ -47,6 +48,7 @@ void Stats::consume(const Batch& batch, const Registry& registry) {
 
 void Stats::summary(const RunSummary& summary, const Registry& registry) {
   allocators_.summary(summary, registry);
+  count_samples(registry, true);
   now_ns_ = std::max(now_ns_, summary.end_ns);
   rings_missed_ = summary.rings_missed;
   lacks_ = lacks_of(with_scheduler_gaps(summary, scheduler_gaps()), registry);
@@ -75,6 +77,8 @@ void Stats::add(const Event& event, const Batch& batch, const Registry& registry
     case EventKind::wakeup:
       if (options_.cpu_time) threads_.add(event, batch, registry);
       return;
+    case EventKind::sample:
+      return add_sample(event, batch, registry);
     default:
       break;
   }
@@ -262,6 +266,36 @@ void Stats::add_switch(const Event& event, const Batch& batch, const Registry& r
                         .end_ns = event.time});
   }
   threads_.add(event, batch, registry);
+}
+
+void Stats::add_sample(const Event& event, const Batch& batch, const Registry& registry) {
+  const auto sample = batch.payload_as<Sample>(event);
+  if (!sample || event.id != static_cast<std::uint16_t>(SampleKind::on_cpu)) return;
+  const Process* const process = known_process(sample->process);
+  if (!process) return;
+  const auto domain = static_cast<std::size_t>(sample->domain);
+  const bool in_phase = acts_for_domain(*sample, SampleKind::on_cpu) && domain < process->domains.size() &&
+                        process->domains[domain].current && process->domains[domain].current->pause_since_ns;
+  // Old recordings have no weights: then each stands for as much as another.
+  sampled_.push_back({.process = sample->process,
+                      .stack = sample->stack,
+                      .ns = std::max<std::uint64_t>(sample->weight, 1),
+                      .in_phase = in_phase});
+  count_samples(registry, false);
+}
+
+/// Names come after the samples while programs are traced. At the end stacks without them stay unknown.
+void Stats::count_samples(const Registry& registry, bool is_end) {
+  const StackTable& stacks = registry.stacks();
+  for (; !sampled_.empty(); sampled_.pop_front()) {
+    const Sampled& sampled = sampled_.front();
+    if (!is_end && sampled_.size() < max_sampled && stacks.is_reserved(sampled.stack)) return;
+    Process* const process = known_process(sampled.process);
+    if (!process) continue;
+    process->sampled_ns = saturating_sum(process->sampled_ns, sampled.ns);
+    if (sampled.in_phase || is_below_gc_entry(sampled.stack, stacks))
+      process->gc_sampled_ns = saturating_sum(process->gc_sampled_ns, sampled.ns);
+  }
 }
 
 void Stats::on_thread_interval(const ThreadInterval& interval) {

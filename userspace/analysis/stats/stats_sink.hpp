@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -79,6 +80,8 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   Process* process_of(std::int32_t pid);
 
   void add_switch(const Event& event, const Batch& batch, const Registry& registry);
+  void add_sample(const Event& event, const Batch& batch, const Registry& registry);
+  void count_samples(const Registry& registry, bool is_end);
   void on_thread_interval(const ThreadInterval& interval) override;
   std::vector<ThreadInterval> running() const;
 
@@ -120,6 +123,14 @@ class Stats final : public Sink, private PauseListener, private ThreadObserver {
   std::uint64_t now_ns_ = 0;             ///< newest time seen
   std::uint64_t switches_since_ns_ = 0;  ///< none are missing from then on
   std::uint64_t switches_dropped_ = 0;
+  struct Sampled {
+    ProcessIndex process;
+    StackIndex stack;
+    std::uint64_t ns;
+    bool in_phase;
+  };
+  static constexpr std::size_t max_sampled = std::size_t{1} << 16;
+  std::deque<Sampled> sampled_;  ///< not counted: the stack of the first one is not known yet
   std::uint64_t rings_missed_ = 0;
   std::vector<Lack> lacks_;
   bool truncated_ = false;

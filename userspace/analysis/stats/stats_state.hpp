@@ -83,6 +83,7 @@ struct Stats::Process {
   std::uint64_t end_ns = 0;
   std::optional<std::uint64_t> ring_ns;  ///< when its ring was opened, or its probes found it
   std::uint64_t cpu_ns = 0;
+  std::uint64_t sampled_ns = 0, gc_sampled_ns = 0;  ///< see StatsFigures
 
   struct Domain {
     std::unique_ptr<Incarnation> current;  ///< null: none, or merged

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/gc_stacks.hpp"
 #include "analysis/report_text.hpp"
 #include "analysis/stats/gc_tuning.hpp"
 #include "analysis/stats/stats_cells.hpp"
@@ -137,8 +138,15 @@ class Screen {
     }
     if (const auto share = figures.gc_share(); share && figures.gc_ns > 0)
       print(head, ", {}{} of the time of {} domains", bound, percent(*share), whose);
-    if (figures.cpu_ns && figures.gc_cpu_ns > 0) {
-      print(head, ", {}{} of {} CPU time ({} of {})", at_least(figures.gc_cpu_bound()),
+    // Stacks say more than phases: domains try for long to begin one where others have the CPUs.
+    if (figures.sampled_ns >= least_sampled_ns && figures.gc_sample_share()) {
+      print(head, ", by samples of stacks {}{} of {} CPU time", bound,
+            Percent{figures.gc_sampled_ns, figures.sampled_ns}, whose);
+      if (figures.cpu_ns && figures.gc_cpu_ns > 0)
+        print(head, " ({}{} of {} in phases of the GC)", at_least(figures.gc_cpu_bound()), Duration{figures.gc_cpu_ns},
+              Duration{*figures.cpu_ns});
+    } else if (figures.cpu_ns && figures.gc_cpu_ns > 0) {
+      print(head, ", in phases of the GC {}{} of {} CPU time ({} of {})", at_least(figures.gc_cpu_bound()),
             Percent{figures.gc_cpu_ns, *figures.cpu_ns}, whose, Duration{figures.gc_cpu_ns}, Duration{*figures.cpu_ns});
     }
   }

@@ -117,6 +117,8 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
   figures.missing.off = stats.other_domains.missing.off = !figures.missing.on;
   set_left_out(figures.missing);
   set_collections(figures, process.greatest, family);
+  figures.sampled_ns = process.sampled_ns;
+  figures.gc_sampled_ns = process.gc_sampled_ns;
   figures.cpu_ns.reset();
   if (scheduler_seen_ && stats.cpu_since_ns) {
     figures.cpu_ns = process.cpu_ns;
@@ -140,6 +142,7 @@ ProcessStats Stats::stats_of(const Process& process, const std::vector<ThreadInt
 }
 
 StatsReport Stats::report(const Registry& registry) {
+  count_samples(registry, false);
   for (Process& process : processes_ | std::views::values) {
     const ProcessInfo& info = registry.process(process.index);
     if (info.pid != process.stats.pid || info.start_ticks != process.stats.start_ticks) continue;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/gc_stacks.hpp"
 #include "analysis/report_text.hpp"
 #include "base/escape.hpp"
 #include "base/html_text.hpp"
@@ -158,8 +159,10 @@ class ReportHead {
     const std::string_view phases_bound = at_least(total.phases_bound()),
                            minor_bound = at_least(total.minor_words_bound());
     tile("time in the GC", share ? std::string(phases_bound) + tenths_of_percent(std::round(*share * 1000)) : "unknown",
-         total.known_gc_cpu()
-             ? fmt::format("{}{} of CPU time", at_least(total.gc_cpu_bound()), Duration{total.gc_cpu_ns})
+         total.sampled_ns >= least_sampled_ns && total.gc_sample_share()
+             ? fmt::format("by stacks {}{} of CPU time", phases_bound, Percent{total.gc_sampled_ns, total.sampled_ns})
+         : total.known_gc_cpu()
+             ? fmt::format("{}{} of CPU time in phases", at_least(total.gc_cpu_bound()), Duration{total.gc_cpu_ns})
              : "CPU time unknown");
     utilization();
     heap();

@@ -25,7 +25,7 @@ struct ServerRun {
   std::uint64_t own_us = 0;             ///< more CPU time after each request
   std::uint64_t heap_words = 1'000'000;
   double lost = 0;         ///< part of the run in which events are lost
-  std::string function{};  ///< that has half of the samples; empty: no samples
+  std::string function{};  ///< that has half of the samples; of the runtime, if it begins so; empty: no samples
   std::string name = "server";
   bool has_scheduler = true;
 };
@@ -106,7 +106,9 @@ class DiffTest : public testing::Test {
   static void sample(World& world, Sink& sink, std::uint64_t time, const std::string& function) {
     StackTable& stacks = world.registry.stacks();
     const StackIndex stack =
-        stacks.add_stack(0, stacks.add_frame({.kind = FrameKind::ocaml, .line = 1, .function = function}));
+        stacks.add_stack(0, stacks.add_frame({.kind = function.starts_with("caml_") ? FrameKind::c : FrameKind::ocaml,
+                                              .line = 1,
+                                              .function = function}));
     Sample sample{};
     sample.process = world.process;
     sample.pid = sample.tid = 4242;

@@ -54,6 +54,17 @@ TEST_F(DiffTest, FiguresAreThoseOfTheRecording) {
   EXPECT_EQ(program.a.processes, 1u);
 }
 
+/// Pauses are shorter in B, and what the runtime does to begin them takes half of the CPU time.
+TEST_F(DiffTest, CpuTimeInTheGcIsThatOfSamplesWhereBothHaveThem) {
+  const ServerRun a{.pause_us = 400, .wait_us = 100, .function = "Server.render"};
+  const ServerRun b{.seed = 2, .pause_us = 100, .wait_us = 100, .function = "caml_try_run_on_all_domains"};
+  const DiffProgram program = program_in(diff(a, b));
+  EXPECT_EQ(figure(program, "gc_sample_share").verdict, DiffVerdict::more);
+  EXPECT_THAT(figure(program, "gc_sample_share").b, DoubleNear(0.5, 0.05));
+  EXPECT_TRUE(std::ranges::none_of(program.figures, [](const DiffFigure& of) { return of.id == "gc_cpu_share"; }));
+  EXPECT_EQ(figure(program_in(diff(a, {.seed = 2})), "gc_cpu_share").name, "CPU time in phases of the GC");
+}
+
 TEST_F(DiffTest, PreparedChangesAreNamedFirst) {
   const ServerRun before{.wait_us = 100};
   const struct {

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT
 // CPU time of processes and domains from switches.
+#include <gmock/gmock.h>
+
+#include <initializer_list>
+#include <string>
+
 #include "unit/analysis/stats/stats_fixture.hpp"
 
 namespace rtev::test {
@@ -91,6 +96,72 @@ TEST_F(StatsCpuTest, CpuTimeOfPausesIsALowerBoundWhereTheirThreadsWereNotSeen) {
   span(260, 290, "major", 1);
   EXPECT_EQ(figures().figures.gc_cpu_ns, 40);
   EXPECT_TRUE(figures().figures.gc_cpu_bound());
+}
+
+class StatsSampleTest : public StatsTest {
+ protected:
+  void sample(std::uint64_t time, StackIndex stack, std::uint64_t count, bool holds_lock = true) {
+    Sample sample{};
+    sample.process = world.process;
+    sample.pid = sample.tid = pid;
+    sample.stack = stack;
+    sample.weight = count * 10'000'000;
+    sample.role = ThreadRole::mutator;
+    sample.holds_lock = holds_lock;
+    feed(Events(0).add_record(time, EventKind::sample, sample, static_cast<std::uint16_t>(SampleKind::on_cpu),
+                              sample_stream));
+  }
+  StackIndex stack(std::initializer_list<std::string_view> functions) {
+    StackTable& stacks = world.registry.stacks();
+    StackIndex index = stacks.add_stack(0, stacks.add_frame({.kind = FrameKind::ocaml, .function = "App.run"}));
+    for (const std::string_view function : functions)
+      index = stacks.add_stack(index, stacks.add_frame({.kind = FrameKind::c, .function = function}));
+    return index;
+  }
+  std::string text() { return stats_sentences(stats.report(world.registry)); }
+};
+
+TEST_F(StatsSampleTest, GcIsWhatIsInAPhaseOrBelowAnEntryOfTheRuntime) {
+  process(0, ProcessAction::exec);
+  life(100, Lifecycle::ring_start);
+  change(100, stranger(), thread(pid, 0));
+  EXPECT_EQ(figures().figures.gc_sample_share(), std::nullopt);
+  sample(150, stack({}), 10);
+  sample(160, stack({"caml_call_gc", "caml_poll_gc_work", "caml_try_run_on_all_domains_with_spin_work"}), 60);
+  begin(200, "minor");
+  sample(210, stack({"oldify_one"}), 30);
+  sample(215, stack({"memcpy"}), 20, false);  // another thread, in C
+  end(220, "minor");
+  change(320, thread(pid, 0), stranger());
+  EXPECT_DOUBLE_EQ(figures().figures.gc_sample_share().value(), 0.75);
+  EXPECT_DOUBLE_EQ(stats.report(world.registry).total.gc_sample_share().value(), 0.75);
+  EXPECT_THAT(text(), testing::HasSubstr("75% of its CPU time"));
+  EXPECT_THAT(text(), testing::HasSubstr("in phases of the GC)"));
+  EXPECT_THAT(stats.report_json(world.registry), testing::HasSubstr(R"("gc_sample_share":0.75)"));
+}
+
+TEST_F(StatsSampleTest, WithoutStacksItIsOfThePhases) {
+  process(0, ProcessAction::exec);
+  life(100, Lifecycle::ring_start);
+  change(100, stranger(), thread(pid, 0));
+  span(200, 220, "minor");
+  change(300, thread(pid, 0), stranger());
+  EXPECT_THAT(text(), testing::HasSubstr("in phases of the GC\n  10% of its CPU time"));
+}
+
+/// While a program is traced stacks get their names after the sample.
+TEST_F(StatsSampleTest, AStackWithoutNamesCountsWhenItHasThem) {
+  process(0, ProcessAction::exec);
+  StackTable& stacks = world.registry.stacks();
+  const StackIndex reserved = stacks.reserve();
+  sample(100, reserved, 10);
+  EXPECT_EQ(figures().figures.gc_sample_share(), std::nullopt);
+  stacks.set_reserved(reserved, stack({"caml_gc_major"}));
+  sample(200, stack({}), 10);
+  EXPECT_DOUBLE_EQ(figures().figures.gc_sample_share().value(), 0.5);
+  sample(300, stacks.reserve(), 20);
+  stats.summary({.end_ns = 400}, world.registry);
+  EXPECT_DOUBLE_EQ(figures().figures.gc_sample_share().value(), 0.25);
 }
 
 TEST_F(StatsCpuTest, AThreadWithoutADomainIsTheProcesss) {
