@@ -200,6 +200,7 @@ std::string stats_json(const StatsReport& report, bool gc_tuning) {
     add_head(json, "stats", report);
     json.member("scheduler_seen", report.scheduler_seen);
     add_sched_dropped(json, "switches_dropped", report.switches_dropped, report.scheduler_seen, report.truncated);
+    json.member("scheduler_contradictions", known_count(report.scheduler_gaps(), !report.scheduler_seen));
     json.member("rings_missed", known_count(report.rings_missed, report.truncated));
     json.member("ignored_events", report.ignored_events);
     add_utilization(json, report.utilization, !report.total.of_phases(0));

@@ -151,7 +151,11 @@ struct StatsReport {
   std::vector<Allocator> allocators{};  ///< of all processes, if allocations were sampled
   std::uint64_t rings_missed = 0;       ///< that processes created and that were not read to their end
   std::vector<Lack> lacks{};            ///< of the run
-  std::uint64_t ignored_events = 0;     ///< begins of phases of domains beyond what can be followed at once
+  std::uint64_t scheduler_gaps() const {
+    const auto gaps = std::ranges::find(lacks, Lack::Of::scheduler_gaps, &Lack::of);
+    return gaps != lacks.end() ? gaps->count : 0;
+  }
+  std::uint64_t ignored_events = 0;  ///< begins of phases of domains beyond what can be followed at once
 
   /// Texts have one row for all processes of the program.
   bool has_one_row(const ProgramStats& program) const {
