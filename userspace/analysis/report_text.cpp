@@ -118,7 +118,7 @@ void add_unknown_time(TextBuffer& out, std::uint64_t unknown_ns, std::uint64_t w
   if (scheduler_dropped > 0)
     why = fmt::format("the kernel dropped {}", Counted{scheduler_dropped, "scheduler event", "scheduler events"});
   if (const std::string gaps = scheduler_gaps_text(lacks); !gaps.empty()) why += (why.empty() ? "" : "; ") + gaps;
-  if (unknown_ns == 0 && why.empty()) return;
+  if (unknown_ns == 0 || whole_ns == 0) return;
   add_line(out, fmt::format("{}what threads did is unknown for {} of {} in {} ({}){}{}",
                             why.empty() ? "" : "warning: ", Duration{unknown_ns}, Duration{whole_ns}, what,
                             Percent{unknown_ns, whole_ns}, why.empty() ? "" : ": ", why));

@@ -84,6 +84,18 @@ TEST_F(LatencyTest, WhatIsNotKnownIsInNoDistributionOfParts) {
   EXPECT_THAT(text(), HasSubstr("what threads did is unknown for 40ns of 67ns in pauses (60%)"));
 }
 
+TEST_F(LatencyTest, NoUnknownTimeIsNoLine) {
+  const Thread thread = a_thread(4242, 4242, 0);
+  add(10, enters(thread));
+  add(20, leaves(thread, LeftState::sleeping));
+  add(30, leaves(thread, LeftState::sleeping));  // but it was not there: a gap before the pause
+  add(60, enters(thread));
+  begin(100);
+  end(150);
+  EXPECT_THAT(report()["all"]["time_ns"], HasMembers(R"({"unknown":0,"on_cpu":50})"_json));
+  EXPECT_THAT(text(), Not(HasSubstr("what threads did is unknown")));
+}
+
 TEST_F(LatencyTest, ShortOnesAreOnlyCounted) {
   make({.min_ns = 100});
   pause(1000, 99);
