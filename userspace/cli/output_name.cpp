@@ -99,6 +99,12 @@ Result<bool> is_json_output(const std::string& path, std::optional<bool> asked,
   if (suffix == svg_suffix) return refuse_svg(path);
   if (suffix == ".gz") return refuse_name(path, "reports are not compressed", accepted);
   const bool is_json = is_one_of(json_suffixes), is_text = suffix.empty() || is_one_of(text_suffixes);
+  if (suffix == ".html")
+    accepted += "; rtev-bpf report -o FILE.html writes an HTML report, rtev-bpf profile -o FILE.html a flame graph";
+  else if (is_known(suffix))
+    accepted += fmt::format(
+        "; rtev-bpf record -o FILE{0} writes the events themselves, rtev-bpf convert -o FILE{0} those of a recording",
+        suffix);
   if (!is_json && !is_text && (!asked || is_known(suffix)))
     return refuse_name(path, fmt::format("no report has the suffix '{}'", escaped(suffix)), accepted);
   if (asked && !suffix.empty() && (*asked ? is_text : is_json))

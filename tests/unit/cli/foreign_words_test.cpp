@@ -88,6 +88,8 @@ TEST(ForeignWords, GetTheCommandThatIsMeant) {
       {{"stats", "-p", "12,main.exe"}, "rtev-bpf stats --name '12' --name 'main.exe'"},
       {{"stats", "--attach", "1"}, "rtev-bpf stats -p PID"},
       {{"attach", "1"}, "rtev-bpf -p PID"},
+      {{"start", "1"}, "rtev-bpf -- CMD starts a program, rtev-bpf enable -p PID the events of one that runs"},
+      {{"stop"}, "rtev-bpf disable -p PID"},
       {{"stats", "-d", "5", "ms"}, "write a time without a blank: 5ms"},
       {{"stats", "--duration=5", "ms"}, "write a time without a blank: 5ms"},
       {{"record", "-t", "5"}, "rtev-bpf record -d TIME, e.g. -d 5s"},

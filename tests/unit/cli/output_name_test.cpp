@@ -89,6 +89,9 @@ TEST(OutputName, SuffixOfAnotherFormatIsRefusedForReports) {
     EXPECT_THAT(is_json.error().hint, HasSubstr(".txt, .log or no suffix")) << path;
   };
   for (const char* const path : {"x.html", "x.fxt", "x.json.gz", "x.pftrace", "x.\033"}) expect_refused(path, {});
+  EXPECT_THAT(is_json_output("x.html", {}).error().hint, HasSubstr("; rtev-bpf report -o FILE.html"));
+  EXPECT_THAT(is_json_output("x.csv", {}).error().hint, HasSubstr("; rtev-bpf record -o FILE.csv "));
+  EXPECT_THAT(is_json_output("x.csv", {}).error().hint, HasSubstr("rtev-bpf convert -o FILE.csv "));
   for (const char* const path : {"x.txt", "x.fxt"}) expect_refused(path, true);
   for (const char* const path : {"x.json", "x.fxt"}) expect_refused(path, false);
 }
