@@ -57,6 +57,8 @@ function(compile_together target base max)
       set_source_files_properties(${files} PROPERTIES HEADER_FILE_ONLY ON)
     endforeach()
   endforeach()
+  # g++ collects garbage above 128 MB, which takes a tenth of its time for such files. It takes 150 MB more without that.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288>)
   # Of constants of other files; of classes that only their own file names.
   target_compile_options(${target} PRIVATE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
