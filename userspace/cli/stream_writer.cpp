@@ -49,9 +49,6 @@ Result<StreamWriter> StreamWriter::open(const OutputOptions& options, Format oth
     writer.seen_ = seen.get();
     writer.add(std::move(seen));
   }
-  auto gaps = std::make_unique<CountGaps>(writer.sink());
-  writer.gaps_ = gaps.get();
-  writer.add(std::move(gaps));
   return writer;
 }
 
@@ -79,7 +76,7 @@ OutputFacts StreamWriter::facts() const {
 
 void StreamWriter::print_summary(const RunSummary& summary, const Registry& registry, bool full,
                                  const OutputFacts& facts) const {
-  say(summary_text(with_scheduler_gaps(summary, gaps_->scheduler_gaps()), registry, full, facts));
+  say(summary_text(summary, registry, full, facts));
   const std::uint64_t stacks = summary.events[static_cast<std::size_t>(EventKind::sample)];
   // With --events they may have been left out.
   if (!info_of(format_).has_stacks && filter_ == nullptr) say(no_stacks_message(stacks, info_of(format_).name));

@@ -14,33 +14,10 @@
 #include "formats/output/output.hpp"
 #include "formats/text/run_summary.hpp"
 #include "stream/filter.hpp"
-#include "stream/losses.hpp"
 #include "stream/seen_threads.hpp"
 #include "stream/sink.hpp"
-#include "stream/thread_tracker.hpp"
 
 namespace rtev::cli {
-
-/// Passes a stream on, and has the summary count what is missing of its scheduler events.
-class CountGaps final : public ForwardingSink {
- public:
-  using ForwardingSink::ForwardingSink;
-
-  void consume(const Batch& batch, const Registry& registry) override {
-    for (const Event& event : batch.events()) threads_.add(event, batch, registry);
-    sink_.consume(batch, registry);
-  }
-  void checkpoint(const RunSummary& so_far, const Registry& registry) override {
-    sink_.checkpoint(with_scheduler_gaps(so_far, scheduler_gaps()), registry);
-  }
-  void summary(const RunSummary& summary, const Registry& registry) override {
-    sink_.summary(with_scheduler_gaps(summary, scheduler_gaps()), registry);
-  }
-  std::uint64_t scheduler_gaps() const override { return threads_.inconsistent_switches(); }
-
- private:
-  ThreadTracker threads_;
-};
 
 /// The sink that writes a stream, and the file behind it.
 class StreamWriter {
@@ -76,7 +53,6 @@ class StreamWriter {
   std::vector<std::unique_ptr<Sink>> sinks_;  ///< each passes the stream on to the one before it; the first writes
   const FilterSink* filter_ = nullptr;        ///< of --events; one of them
   const SeenThreads* seen_ = nullptr;         ///< of --domain and --tid; one of them
-  const CountGaps* gaps_ = nullptr;           ///< one of them
   Format format_ = Format::text;
 };
 

@@ -27,7 +27,7 @@ struct Lack {
   std::string_view singular, plural;
 };
 
-/// The summary with what a sink that follows threads has found, in place of what another one had.
+/// The summary with what a sink that follows threads has found.
 RunSummary with_scheduler_gaps(RunSummary summary, std::uint64_t gaps);
 
 /// What summary and registry count, events first. Of a recording without its end there may be more.

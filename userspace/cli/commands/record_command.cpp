@@ -124,13 +124,12 @@ int run_flight_recorder(const RecordOptions& options, const Invocation& invocati
   auto run = FlightRun::start(flight);
   if (!run) return report(run.error());
   int failed = exit_ok;
-  AtEnd at_end(**run, [&](const RunSummary& summary, const Registry& registry) {
+  AtEnd sink(**run, [&](const RunSummary& summary, const Registry& registry) {
     if ((*run)->recorder().figures().failed > 0) failed = exit_failure;
     if (options.quiet) return;
     say(summary_text(summary, registry, options.verbose, {.is_file = true}));
     say((*run)->figures_text());
   });
-  CountGaps sink(at_end);
   const StringOutput none;
   const int status =
       trace(options, invocation,
