@@ -331,8 +331,8 @@ bool Worker::adopt(const EnableRequest& request, const std::shared_ptr<const Tar
 /// programs: what it forks would die.
 void Worker::switch_off_child(const EnableRequest& request) {
   const auto stat = procfs_.stat(request.pid);
-  const auto found = stat ? may_change_.find(stat->parent) : may_change_.end();
-  if (found == may_change_.end()) return;
+  const auto found = stat ? watched_.find(stat->parent) : watched_.end();
+  if (found == watched_.end()) return;
   const Target& parent = *found->second.second;
   const auto memory = parent.process.memory_of_child(request.pid, stat->start_ticks);
   if (memory && memory->word(parent.flags().enabled) == 1) memory->write_word(parent.flags().enabled, 0);
@@ -345,17 +345,17 @@ void Worker::watch_changes(const EnableRequest& request, const std::shared_ptr<c
   const Credentials& credentials = target->process.credentials();
   const std::uint32_t user = target->users_program().user;
   const auto own = static_cast<std::size_t>(std::ranges::count_if(
-      may_change_, [user](const auto& entry) { return entry.second.second->users_program().user == user; }));
-  if (!has_share(own, may_change_.size(), RTEV_MAX_WATCHED) ||
+      watched_, [user](const auto& entry) { return entry.second.second->users_program().user == user; }));
+  if (!has_share(own, watched_.size(), RTEV_MAX_WATCHED) ||
       !programs_.watch(request.pid, credentials.user, options_.allowed.confined))
     return switch_off(request, target,
                       {.result = EnableResult::denied,
                        .why = "its events are off again: too many programs of its user have theirs on",
                        .hint = "trace some of them only (-p, -n)"});
-  may_change_.insert_or_assign(request.pid, std::pair(request, target));
+  watched_.insert_or_assign(request.pid, std::pair(request, target));
   // Before that it was not seen: a child may have done it since it was forked, and made its ring.
   if (const auto stat = procfs_.stat(request.pid); stat && request.is_child_of_enabled) {
-    if (const auto found = may_change_.find(stat->parent); found != may_change_.end()) {
+    if (const auto found = watched_.find(stat->parent); found != watched_.end()) {
       const HeldProcess& parent = found->second.second->process;
       if (parent.credentials().user != credentials.user) return changed(request.pid, RTEV_CHANGED_USER);
       if (!target->process.has_mounts_of(parent)) return changed(request.pid, RTEV_CHANGED_MOUNTS);
@@ -370,7 +370,7 @@ void Worker::watch_changes(const EnableRequest& request, const std::shared_ptr<c
 
 /// It has given up something that its children need for their rings.
 void Worker::changed(std::int32_t pid, std::uint32_t what) {
-  const auto [request, target] = std::move(may_change_.extract(pid).mapped());
+  const auto [request, target] = std::move(watched_.extract(pid).mapped());
   programs_.unwatch(pid);
   switch_off(request, target, refused_for(what));
 }
@@ -510,7 +510,7 @@ bool Worker::may_try(const Program& program, std::uint64_t now_ns) const {
 
 void Worker::step(std::uint64_t now_ns) {
   for (const std::int32_t pid : entries_.remove_ended())
-    if (may_change_.erase(pid) > 0) programs_.unwatch(pid);
+    if (watched_.erase(pid) > 0) programs_.unwatch(pid);
   std::vector<rtev_running> records;
   programs_.read([&](const rtev_running& record) { records.push_back(record); });
   // A report is too old after the attempts before it: users who were not tried for long come first.
@@ -521,8 +521,8 @@ void Worker::step(std::uint64_t now_ns) {
     return next == next_attempt_ns_.end() ? 0 : next->second;
   });
   for (const rtev_running& record : records) {
-    const auto found = may_change_.find(static_cast<std::int32_t>(record.tgid));
-    if (record.changed != 0 && found != may_change_.end() &&
+    const auto found = watched_.find(static_cast<std::int32_t>(record.tgid));
+    if (record.changed != 0 && found != watched_.end() &&
         kernel::is_of(record, found->second.second->process.start_ticks()))
       changed(found->first, record.changed);
   }

@@ -139,7 +139,7 @@ class Worker {
   std::size_t max_descriptors_ = raise_file_limit();
   EnabledEntries entries_;
   /// Programs whose events are on, and that may change in a way that harms their children: see changed().
-  std::map<std::int32_t, std::pair<EnableRequest, std::shared_ptr<const Target>>> may_change_;
+  std::map<std::int32_t, std::pair<EnableRequest, std::shared_ptr<const Target>>> watched_;
   UserCosts costs_;
   RemovalQueue<Removal> removals_{costs_};
   bool is_finishing_ = false;
